@@ -1,0 +1,1 @@
+"""Context under a token budget."""

@@ -1,0 +1,200 @@
+"""From hits to the page a reader gets: numbered sources, the best sentences, never over the budget.
+
+Two levels: everything is kept when it fits; otherwise sentences are scored against the question and
+the best are kept. Every kept sentence is byte-identical and knows its offsets in the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from compress.select import Sentence, select_sentences
+from ragplane.core.errors import InputError
+from ragplane.core.schema import Context, Document, Hit, Span
+from ragplane.core.sentences import sentence_spans
+from serve.encoder import Encoder
+
+_GAP = " … "
+_PASSAGE_WEIGHT = 0.5  # how much a passage's own score adds to its sentences'
+_MIN_BUDGET_TOKENS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A hit with its citation line and its sentences as spans of the chunk's text."""
+
+    hit: Hit
+    source: int
+    sentences: tuple[tuple[int, int], ...]
+
+    @property
+    def heading(self) -> str:
+        chunk, document = self.hit.chunk, self.hit.document
+        line = f"[{self.source}] {document.title}, {page_label(chunk.first_page, chunk.last_page)}"
+        header = _table_header(chunk.prefix)
+        return f"{line}\n{header}" if header else line
+
+    def text(self, index: int) -> str:
+        start, end = self.sentences[index]
+        return self.hit.chunk.text[start:end]
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """A context with the encoder tokens it cost to choose it."""
+
+    context: Context
+    encoder_tokens: int
+
+
+def page_label(first: int, last: int) -> str:
+    """Pages as people write them: "p. 3" or "pp. 3-4"."""
+    return f"p. {first}" if first == last else f"pp. {first}-{last}"
+
+
+async def compress(
+    question: str, hits: Sequence[Hit], budget_tokens: int, encoder: Encoder
+) -> Compressed:
+    """Fit the hits, best first, into `budget_tokens` as counted by the encoder's tokenizer.
+
+    Raises InputError for a budget too small to hold a citation line.
+    """
+    if budget_tokens < _MIN_BUDGET_TOKENS:
+        raise InputError(
+            f"the budget is {budget_tokens} tokens, but must be at least {_MIN_BUDGET_TOKENS}",
+            param="budget",
+        )
+    passages = _passages(hits)
+    if not passages:
+        return Compressed(_context(passages, [], 0, 0, budget_tokens), 0)
+    sentences, spent = await _scored(question, passages, encoder)
+    retrieved = sum(hit.chunk.tokens for hit in hits)
+    kept = sentences
+    tokens = await _measure(passages, kept, encoder)
+    if tokens > budget_tokens:
+        headings = await encoder.count_tokens([passage.heading for passage in passages])
+        kept = select_sentences(sentences, budget_tokens, max(headings))
+        tokens = await _measure(passages, kept, encoder)
+        while tokens > budget_tokens:  # gaps and joins cost tokens that the estimate leaves out
+            kept = _without_worst(kept)
+            tokens = await _measure(passages, kept, encoder)
+    return Compressed(_context(passages, kept, tokens, retrieved, budget_tokens), spent)
+
+
+def _passages(hits: Sequence[Hit]) -> list[_Passage]:
+    numbers: dict[str, int] = {}
+    passages = []
+    for hit in hits:
+        number = numbers.setdefault(str(hit.document.id), len(numbers) + 1)
+        passages.append(_Passage(hit, number, tuple(sentence_spans(hit.chunk.text))))
+    return passages
+
+
+async def _scored(
+    question: str, passages: Sequence[_Passage], encoder: Encoder
+) -> tuple[list[Sentence], int]:
+    """Every sentence with its cosine to the question, plus a share of its passage's score."""
+    places = [(p, i) for p, passage in enumerate(passages) for i in range(len(passage.sentences))]
+    texts = [passages[p].text(i) for p, i in places]
+    with_title = [f"{passages[p].hit.document.title}: {passages[p].text(i)}" for p, i in places]
+    asked = await encoder.embed([question], input_type="query")
+    embedded = await encoder.embed(with_title)
+    counts = await encoder.count_tokens(texts)
+    cosines = embedded.vectors @ asked.vectors[0]
+    best = max(passage.hit.score for passage in passages)
+    sentences = [
+        Sentence(
+            passage=p,
+            index=i,
+            text=text,
+            tokens=count,
+            score=float(cosine) + _PASSAGE_WEIGHT * (passages[p].hit.score - best),
+        )
+        for (p, i), text, count, cosine in zip(places, texts, counts, cosines, strict=True)
+    ]
+    return sentences, asked.tokens + embedded.tokens
+
+
+async def _measure(
+    passages: Sequence[_Passage], kept: Sequence[Sentence], encoder: Encoder
+) -> int:
+    if not kept:
+        return 0
+    return (await encoder.count_tokens([render(passages, kept)]))[0]
+
+
+def _without_worst(kept: Sequence[Sentence]) -> list[Sentence]:
+    worst = min(kept, key=lambda sentence: (sentence.score, -sentence.passage, -sentence.index))
+    return [sentence for sentence in kept if sentence is not worst]
+
+
+def render(passages: Sequence[_Passage], kept: Sequence[Sentence]) -> str:
+    """The context as text: for each passage its citation line, then its kept sentences.
+
+    Neighbouring sentences keep the white space that stood between them; a gap is shown by an ellipsis.
+    """
+    parts = []
+    for index, group in groupby(kept, key=lambda sentence: sentence.passage):
+        passage = passages[index]
+        runs = [passage.hit.chunk.text[start:end] for start, end in _runs(passage, list(group))]
+        parts.append(f"{passage.heading}\n{_GAP.join(runs)}")
+    return "\n\n".join(parts)
+
+
+def _runs(passage: _Passage, kept: Sequence[Sentence]) -> list[tuple[int, int]]:
+    """Spans of unbroken neighbours, in order."""
+    runs: list[tuple[int, int]] = []
+    last = -2
+    for sentence in kept:
+        start, end = passage.sentences[sentence.index]
+        if sentence.index == last + 1:
+            runs[-1] = (runs[-1][0], end)
+        else:
+            runs.append((start, end))
+        last = sentence.index
+    return runs
+
+
+def _context(
+    passages: Sequence[_Passage],
+    kept: Sequence[Sentence],
+    tokens: int,
+    tokens_retrieved: int,
+    budget_tokens: int,
+) -> Context:
+    sources: dict[int, Document] = {}
+    for sentence in kept:
+        passage = passages[sentence.passage]
+        sources[passage.source] = passage.hit.document
+    return Context(
+        text=render(passages, kept),
+        tokens=tokens,
+        spans=tuple(_span(passages[sentence.passage], sentence) for sentence in kept),
+        tokens_retrieved=tokens_retrieved,
+        tokens_dropped=max(0, tokens_retrieved - tokens),
+        budget=budget_tokens,
+        sources=dict(sorted(sources.items())),
+    )
+
+
+def _span(passage: _Passage, sentence: Sentence) -> Span:
+    chunk = passage.hit.chunk
+    start, end = passage.sentences[sentence.index]
+    return Span(
+        document=passage.hit.document,
+        source=passage.source,
+        first_page=chunk.first_page,
+        last_page=chunk.last_page,
+        start=chunk.start + start,
+        end=chunk.start + end,
+        text=sentence.text,
+        score=sentence.score,
+    )
+
+
+def _table_header(prefix: str) -> str:
+    """The header row that a chunk of table rows carries in its prefix."""
+    _, _, header = prefix.partition("\n")
+    return header

@@ -1,0 +1,1 @@
+"""Files to pages to triage to text to chunks to vectors."""

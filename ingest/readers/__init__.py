@@ -1,0 +1,1 @@
+"""One reader for each format: bytes in, a ParsedDocument out."""

@@ -1,0 +1,116 @@
+"""Which files a run reads, and what changed since the last one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from ragplane.core.errors import InputError, StageError, describe
+from ragplane.core.schema import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Files by source URI, the folders that were listed whole, and what could not be listed."""
+
+    files: Mapping[str, Path]
+    complete_folders: tuple[str, ...]
+    errors: tuple[StageError, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a run has to do. Sources, sorted."""
+
+    added: tuple[str, ...]
+    updated: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    deleted: tuple[str, ...]
+
+
+def list_sources(paths: Iterable[Path]) -> Listing:
+    """List files and folders (recursively, hidden names and links to folders left out).
+
+    Raises InputError for a path that does not exist.
+    """
+    files: dict[str, Path] = {}
+    complete: list[str] = []
+    errors: list[StageError] = []
+    for path in paths:
+        if path.is_dir():
+            before = len(errors)
+            files.update({source_of(file): file for file in _walk(path, errors)})
+            if len(errors) == before:
+                complete.append(source_of(path))
+        elif path.exists():
+            files[source_of(path)] = path
+        else:
+            raise InputError(f"{path}: no such file or folder")
+    return Listing(dict(sorted(files.items())), tuple(complete), tuple(errors))
+
+
+def source_of(path: Path) -> str:
+    """The URI that identifies a file."""
+    return path.resolve().as_uri()
+
+
+def file_name(source: str) -> str:
+    """The file name of a source, for people."""
+    return unquote(urlsplit(source).path).rstrip("/").rsplit("/", 1)[-1] or source
+
+
+def _walk(folder: Path, errors: list[StageError]) -> Iterable[Path]:
+    def note(error: OSError) -> None:
+        cause = error.strerror or describe(error)
+        errors.append(StageError("list", cause, document=str(error.filename)))
+
+    for root, folders, names in os.walk(folder, onerror=note):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(root, name)
+            if not name.startswith(".") and (path.is_file() or path.is_symlink()):
+                yield path
+
+
+def find_changes(
+    listing: Listing, hashes: Mapping[str, str], known: Mapping[str, Document]
+) -> Changes:
+    """Compare the listing with what the store holds.
+
+    `hashes` has the sha256 of each listed file that could be read; one that could not counts as changed,
+    so that reading it again reports why. A document is deleted only if its folder was listed whole.
+    """
+    added, updated, unchanged = [], [], []
+    for source in listing.files:
+        if source not in known:
+            added.append(source)
+        elif hashes.get(source) == known[source].sha256:
+            unchanged.append(source)
+        else:
+            updated.append(source)
+    gone = [
+        source
+        for source in sorted(known)
+        if source not in listing.files and _is_below(source, listing.complete_folders)
+    ]
+    return Changes(tuple(added), tuple(updated), tuple(unchanged), tuple(gone))
+
+
+def _is_below(source: str, folders: Iterable[str]) -> bool:
+    return any(source.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+
+
+def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
+    """sha256 of each file that can be read."""
+    hashes: dict[str, str] = {}
+    for source, path in files.items():
+        try:
+            with path.open("rb") as stream:
+                hashes[source] = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError:
+            continue  # the parse of this file will name the cause
+    return hashes

@@ -1,0 +1,120 @@
+"""Parsing in processes that can be killed: a crash or a hang costs one document.
+
+A native parser that segfaults takes its process with it, and one that spins cannot be interrupted from
+Python; so each parser runs in a process of its own, spawned clean, recycled after many documents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from ingest.parse import Parser, ParseRequest, ParseResult
+from ragplane.core.errors import RagplaneError, StageError, describe
+
+_DOCUMENTS_PER_PROCESS = 500
+_GRACE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ParserSpec:
+    """What a parser process needs to know; `timeout_s` bounds one document."""
+
+    tokenizer_file: Path
+    limit_tokens: int
+    ocr_threads: int
+    timeout_s: float
+
+
+class ParserProcess:
+    """One parser in one process, used by one task at a time."""
+
+    def __init__(self, spec: ParserSpec) -> None:
+        self._spec = spec
+        self._process: SpawnProcess | None = None
+        self._connection: Connection | None = None
+        self._documents = 0
+
+    async def parse(self, request: ParseRequest) -> ParseResult:
+        """Parse one file. Raises StageError, also if the process dies or takes too long."""
+        return await asyncio.to_thread(self._parse, request)
+
+    def close(self) -> None:
+        """End the process at once, whatever it is doing; a parse under way fails."""
+        self._kill()
+
+    def _parse(self, request: ParseRequest) -> ParseResult:
+        connection = self._running()
+        try:
+            connection.send(request)
+            if not connection.poll(self._spec.timeout_s):
+                self._kill()
+                raise StageError("parse", f"took longer than {self._spec.timeout_s:g} s")
+            outcome = connection.recv()
+        except (EOFError, OSError) as error:
+            raise StageError("parse", f"the parser process died ({self._reap()})") from error
+        if isinstance(outcome, RagplaneError):
+            raise outcome
+        result: ParseResult = outcome
+        return result
+
+    def _running(self) -> Connection:
+        if self._documents >= _DOCUMENTS_PER_PROCESS:
+            self._kill()
+        if self._process is None or self._connection is None or not self._process.is_alive():
+            context = multiprocessing.get_context("spawn")
+            self._connection, theirs = context.Pipe()
+            self._process = context.Process(target=_serve, args=(theirs, self._spec), daemon=True)
+            self._process.start()
+            theirs.close()
+            self._documents = 0
+        self._documents += 1
+        return self._connection
+
+    def _reap(self) -> str:
+        """Why the process ended, in words."""
+        if self._process is None:
+            return "never started"
+        self._process.join(_GRACE_S)
+        code = self._process.exitcode
+        self._kill()
+        if code is not None and code < 0:
+            return signal.Signals(-code).name
+        return f"exit status {code}"
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.is_alive():
+            self._process.kill()
+            self._process.join(_GRACE_S)
+        self._process = None
+
+
+def _serve(connection: Connection, spec: ParserSpec) -> None:
+    """The parser process: requests in, results or errors out, until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    parser = Parser(spec.tokenizer_file, spec.limit_tokens, spec.ocr_threads)
+    while True:
+        try:
+            request: ParseRequest = connection.recv()
+        except EOFError:
+            return
+        try:
+            connection.send(_outcome(parser, request))
+        except BrokenPipeError:  # the parent is gone
+            return
+
+
+def _outcome(parser: Parser, request: ParseRequest) -> ParseResult | RagplaneError:
+    try:
+        return parser.parse(request)
+    except RagplaneError as error:
+        return error
+    except MemoryError as error:
+        return StageError("parse", describe(error))
+    except Exception as error:  # noqa: BLE001 - a reader's surprise costs its document only
+        return StageError("parse", describe(error))

@@ -1,0 +1,1 @@
+"""Compositions of the rooms: ingestion, answering, evaluation."""

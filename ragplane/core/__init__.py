@@ -1,0 +1,1 @@
+"""The ground everyone stands on: configuration, errors, schema, models, telemetry, tokens."""

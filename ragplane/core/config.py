@@ -1,0 +1,120 @@
+"""Settings: `RAGPLANE_*` in the environment over an optional ragplane.toml over the defaults.
+
+Frozen after start. An unknown key in the file is an error. Secrets are masked in repr.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from ragplane.core.errors import ConfigError
+
+
+class Settings(BaseSettings):
+    """All settings of one process. Each field is `RAGPLANE_<NAME>` in the environment."""
+
+    model_config = SettingsConfigDict(env_prefix="RAGPLANE_", frozen=True, extra="forbid")
+
+    home: Path = Field(
+        default=Path("~/.local/share/ragplane"),
+        description="Holds the embedded database, exported models and caches.",
+    )
+    database_url: SecretStr | None = Field(
+        default=None, description="A PostgreSQL with pgvector; unset: the embedded one in `home`."
+    )
+
+    embed_model: str = Field(
+        default="bundled", description="A hub id, a folder, `bundled` or `none`."
+    )
+    rerank_model: str = Field(
+        default="bundled", description="As embed_model; reranks by late interaction."
+    )
+    encoder_url: str | None = Field(
+        default=None,
+        description="A Ragplane server that embeds and reranks; unset: encode in this process.",
+    )
+    encoder_api_key: SecretStr | None = None
+    threads: int | None = Field(
+        default=None, ge=1, description="CPU threads of the encoder; unset: the cgroup's CPUs."
+    )
+
+    api_key: SecretStr | None = Field(default=None, description="Clients must send this key.")
+    max_concurrent_requests: int = Field(default=512, ge=1)
+    max_batch_tokens: int = Field(
+        default=16384, ge=1, description="Padded tokens of one forward pass, at most."
+    )
+    max_client_batch_size: int = Field(default=2048, ge=1)
+    auto_truncate: bool = True
+    payload_limit_bytes: int = Field(default=8_000_000, ge=1)
+    drain_s: float = Field(default=30.0, ge=0, description="Grace for open requests at SIGTERM.")
+
+    chunk_tokens: int = Field(
+        default=200, ge=16, description="Length of a chunk at most, prefix and specials included."
+    )
+    document_timeout_s: float = Field(
+        default=600.0, gt=0, description="A document that takes longer to parse fails."
+    )
+
+    abstain_below: float | None = Field(
+        default=None,
+        description="Answer nothing when the best sentence scores lower (cosine, -1 to 1).",
+    )
+    generate_url: str | None = Field(
+        default=None, description="An OpenAI-compatible server, up to and including `/v1`."
+    )
+    generate_model: str | None = None
+    generate_api_key: SecretStr | None = None
+    generate_timeout_s: float = Field(default=60.0, gt=0)
+
+    otlp_endpoint: str | None = Field(
+        default=None, description="Send OpenTelemetry spans there (OTLP over HTTP)."
+    )
+    log_level: str = "warning"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        file = Path(os.environ.get("RAGPLANE_CONFIG", "ragplane.toml"))
+        toml = TomlConfigSettingsSource(settings_cls, toml_file=file)
+        return init_settings, env_settings, toml
+
+    @property
+    def home_path(self) -> Path:
+        """`home`, expanded and absolute."""
+        return self.home.expanduser().resolve()
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """The settings of this process; an override of None means "not given".
+
+    Raises ConfigError naming every bad setting, without its value (it may be a secret).
+    """
+    if (named := os.environ.get("RAGPLANE_CONFIG")) and not Path(named).is_file():
+        raise ConfigError(f"RAGPLANE_CONFIG names {named}, which is not a file")
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+            for fault in error.errors(include_input=False, include_url=False)
+        )
+        raise ConfigError(f"settings: {faults}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"settings: ragplane.toml: {error}") from error

@@ -1,0 +1,213 @@
+"""The data that travels between the rooms. Frozen, typed, free of behaviour.
+
+Offsets count characters (Python code points) in the accepted text of the document, that is, the
+blocks of all its pages in reading order. Boxes are in page points, origin top left. Pages count from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+Route = Literal["text", "layout", "ocr", "vlm", "blank"]
+BlockKind = Literal["heading", "paragraph", "list_item", "table_row", "code"]
+
+
+class BBox(NamedTuple):
+    """A box in page points (1/72 inch), origin top left, of the page as shown."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One piece of text with one role.
+
+    `level` is the heading level (1 is the highest) and 0 for every other kind. `header` is the
+    header row of the table that a `table_row` belongs to. `confidence` is the OCR's, from 0 to 1,
+    and None where the text was not recognised but read.
+    """
+
+    kind: BlockKind
+    text: str
+    bbox: BBox | None = None
+    level: int = 0
+    font_size_points: float | None = None
+    bold: bool = False
+    header: str | None = None
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageSignals:
+    """What was measured on a page to choose its route."""
+
+    characters: int
+    words: int
+    unmapped_share: float
+    image_coverage: float
+    drawings: int
+    invisible_characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as it was read. `blocks` are in reading order; width and height in points."""
+
+    number: int
+    width_points: float
+    height_points: float
+    rotation: int
+    route: Route
+    reason: str
+    signals: PageSignals
+    blocks: tuple[Block, ...]
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """The accepted text of the page: its blocks, one a line."""
+        return "\n".join(block.text for block in self.blocks)
+
+
+def join_pages(texts: Iterable[str]) -> str:
+    """The accepted text of a document, given its pages' texts in order; empty ones are left out."""
+    return "\n".join(text for text in texts if text)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A source file as the store knows it. `generation` counts its versions from 1."""
+
+    id: UUID
+    tenant: str
+    corpus: str
+    source: str
+    sha256: str
+    mime: str
+    title: str
+    generation: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A slice of a document's accepted text: `text == accepted[start:end]`.
+
+    `prefix` (heading path, table header) is embedded in front of the text and counted in `tokens`, but is
+    not part of it. `first_page` and `last_page` are inclusive.
+    """
+
+    id: UUID
+    document_id: UUID
+    ordinal: int
+    text: str
+    prefix: str
+    heading_path: tuple[str, ...]
+    first_page: int
+    last_page: int
+    start: int
+    end: int
+    tokens: int
+    sha256: str
+
+    @property
+    def embedded_text(self) -> str:
+        """What the encoder sees."""
+        return f"{self.prefix}\n{self.text}" if self.prefix else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that was found. `scores` holds each stage's score on that stage's own scale.
+
+    `duplicates` are the sources of other documents that carry the same text.
+    """
+
+    chunk: Chunk
+    document: Document
+    scores: dict[str, float]
+    rank: int
+    score: float
+    duplicates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A kept sentence of a document, `accepted[start:end]`, and how well it fits the question.
+
+    `source` is the citation number of the document in this context.
+    """
+
+    document: Document
+    source: int
+    first_page: int
+    last_page: int
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a reader model gets. `text` is the prompt's context, `tokens` its measured length.
+
+    `sources` maps the citation number used in `text` to its document; numbers count from 1.
+    """
+
+    text: str
+    tokens: int
+    spans: tuple[Span, ...]
+    tokens_retrieved: int
+    tokens_dropped: int
+    budget: int
+    sources: dict[int, Document] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A source used by an answer. `quote` is byte-identical to the document's accepted text."""
+
+    id: int
+    document: str
+    title: str
+    first_page: int
+    last_page: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens spent: by the encoder for this question, and by the generator if one was asked."""
+
+    encoder_tokens: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Hits, best first, with the time of each stage in milliseconds."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    timings_ms: dict[str, float]
+    degradations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its evidence. `text` is empty exactly when nothing relevant was found."""
+
+    question: str
+    text: str
+    citations: tuple[Citation, ...]
+    context: Context
+    usage: Usage
+    timings_ms: dict[str, float]
+    degradations: tuple[str, ...] = ()

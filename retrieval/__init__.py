@@ -1,0 +1,1 @@
+"""Stores, hybrid search, rerank, prompt, citations."""

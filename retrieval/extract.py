@@ -1,0 +1,28 @@
+"""An extractive answer: the best sentences of the context, word for word, each with its source."""
+
+from __future__ import annotations
+
+from ragplane.core.schema import Citation, Context, Span
+from retrieval.citations import citation_of
+
+_MAX_SENTENCES = 2
+_MAX_SCORE_GAP = 0.05
+
+
+def extract_answer(
+    context: Context, abstain_below: float | None
+) -> tuple[str, tuple[Citation, ...]]:
+    """The answer and its citations; empty if nothing was found or the best falls short.
+
+    `abstain_below` is on the scale of `Span.score`; None answers whatever was found.
+    """
+    best = _best_spans(context)
+    if not best or (abstain_below is not None and best[0].score < abstain_below):
+        return "", ()
+    text = " ".join(f"{span.text} [{span.source}]" for span in best)
+    return text, tuple(citation_of(span) for span in best)
+
+
+def _best_spans(context: Context) -> list[Span]:
+    ranked = sorted(context.spans, key=lambda span: -span.score)[:_MAX_SENTENCES]
+    return [span for span in ranked if span.score >= ranked[0].score - _MAX_SCORE_GAP]

@@ -1,0 +1,1 @@
+"""One server for encoders: batching, ONNX Runtime, HTTP. Knows nothing of documents."""
