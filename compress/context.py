@@ -11,13 +11,19 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from compress.select import Sentence, select_sentences
-from ragplane.core.errors import InputError
+from ragplane.core.errors import (
+    InputError,
+    ModelError,
+    OverloadedError,
+    UnavailableError,
+    describe,
+)
 from ragplane.core.schema import Context, Document, Hit, Span
 from ragplane.core.sentences import sentence_spans
 from serve.encoder import Encoder
 
 _GAP = " … "
-_PASSAGE_WEIGHT = 0.5  # how much a passage's own score adds to its sentences'
+_PASSAGE_WEIGHT = 1.0  # how much a passage's lead or lag adds to its sentences' scores
 _MIN_BUDGET_TOKENS = 16
 
 
@@ -43,10 +49,11 @@ class _Passage:
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """A context with the encoder tokens it cost to choose it."""
+    """A context, the encoder tokens it cost to choose it, and what fell back on the way."""
 
     context: Context
     encoder_tokens: int
+    degradations: tuple[str, ...]
 
 
 def page_label(first: int, last: int) -> str:
@@ -68,8 +75,8 @@ async def compress(
         )
     passages = _passages(hits)
     if not passages:
-        return Compressed(_context(passages, [], 0, 0, budget_tokens), 0)
-    sentences, spent = await _scored(question, passages, encoder)
+        return Compressed(_context(passages, [], 0, 0, budget_tokens), 0, ())
+    sentences, spent, degradations = await _scored(question, passages, encoder)
     retrieved = sum(hit.chunk.tokens for hit in hits)
     kept = sentences
     tokens = await _measure(passages, kept, encoder)
@@ -80,7 +87,8 @@ async def compress(
         while tokens > budget_tokens:  # gaps and joins cost tokens that the estimate leaves out
             kept = _without_worst(kept)
             tokens = await _measure(passages, kept, encoder)
-    return Compressed(_context(passages, kept, tokens, retrieved, budget_tokens), spent)
+    context = _context(passages, kept, tokens, retrieved, budget_tokens)
+    return Compressed(context, spent, degradations)
 
 
 def _passages(hits: Sequence[Hit]) -> list[_Passage]:
@@ -94,15 +102,22 @@ def _passages(hits: Sequence[Hit]) -> list[_Passage]:
 
 async def _scored(
     question: str, passages: Sequence[_Passage], encoder: Encoder
-) -> tuple[list[Sentence], int]:
-    """Every sentence with its cosine to the question, plus a share of its passage's score."""
+) -> tuple[list[Sentence], int, tuple[str, ...]]:
+    """Every sentence with its fit to the question, the tokens spent, and what fell back.
+
+    A sentence is reranked under its passage's prefix: "It takes 140 seconds" alone says too little.
+    """
     places = [(p, i) for p, passage in enumerate(passages) for i in range(len(passage.sentences))]
     texts = [passages[p].text(i) for p, i in places]
-    with_title = [f"{passages[p].hit.document.title}: {passages[p].text(i)}" for p, i in places]
-    asked = await encoder.embed([question], input_type="query")
-    embedded = await encoder.embed(with_title)
     counts = await encoder.count_tokens(texts)
-    cosines = embedded.vectors @ asked.vectors[0]
+    degradations: tuple[str, ...] = ()
+    try:
+        under_prefix = [f"{passages[p].hit.chunk.prefix}\n{passages[p].text(i)}" for p, i in places]
+        reranked = await encoder.rerank(question, under_prefix)
+        fits, tokens = reranked.scores, reranked.tokens
+    except (ModelError, OverloadedError, UnavailableError) as error:
+        fits, tokens = tuple(0.0 for _ in places), 0
+        degradations = (f"compress: sentences kept in passage order ({describe(error)})",)
     best = max(passage.hit.score for passage in passages)
     sentences = [
         Sentence(
@@ -110,16 +125,14 @@ async def _scored(
             index=i,
             text=text,
             tokens=count,
-            score=float(cosine) + _PASSAGE_WEIGHT * (passages[p].hit.score - best),
+            score=fit + _PASSAGE_WEIGHT * (passages[p].hit.score - best),
         )
-        for (p, i), text, count, cosine in zip(places, texts, counts, cosines, strict=True)
+        for (p, i), text, count, fit in zip(places, texts, counts, fits, strict=True)
     ]
-    return sentences, asked.tokens + embedded.tokens
+    return sentences, tokens, degradations
 
 
-async def _measure(
-    passages: Sequence[_Passage], kept: Sequence[Sentence], encoder: Encoder
-) -> int:
+async def _measure(passages: Sequence[_Passage], kept: Sequence[Sentence], encoder: Encoder) -> int:
     if not kept:
         return 0
     return (await encoder.count_tokens([render(passages, kept)]))[0]
@@ -133,7 +146,8 @@ def _without_worst(kept: Sequence[Sentence]) -> list[Sentence]:
 def render(passages: Sequence[_Passage], kept: Sequence[Sentence]) -> str:
     """The context as text: for each passage its citation line, then its kept sentences.
 
-    Neighbouring sentences keep the white space that stood between them; a gap is shown by an ellipsis.
+    Neighbouring sentences keep the white space that stood between them; a gap is shown by an
+    ellipsis.
     """
     parts = []
     for index, group in groupby(kept, key=lambda sentence: sentence.passage):

@@ -37,8 +37,9 @@ def select_sentences(
 ) -> list[Sentence]:
     """The sentences to keep, in passage order.
 
-    Opening a passage costs `passage_tokens` (its citation line). A sentence that leans back is kept together
-    with the one before it, or not at all. Equal scores: the earlier passage, then the earlier sentence.
+    Opening a passage costs `passage_tokens` (its citation line). A sentence that leans back is
+    kept together with the one before it, or not at all. Equal scores: the earlier passage, then
+    the earlier sentence.
     """
     by_place = {(s.passage, s.index): s for s in sentences}
     kept: dict[tuple[int, int], Sentence] = {}
@@ -55,9 +56,7 @@ def select_sentences(
     return [kept[place] for place in sorted(kept)]
 
 
-def _with_support(
-    sentence: Sentence, by_place: dict[tuple[int, int], Sentence]
-) -> list[Sentence]:
+def _with_support(sentence: Sentence, by_place: dict[tuple[int, int], Sentence]) -> list[Sentence]:
     before = by_place.get((sentence.passage, sentence.index - 1))
     if before is not None and leans_back(sentence.text):
         return [before, sentence]

@@ -190,9 +190,7 @@ def _changes_table(before: _Unit, unit: _Unit) -> bool:
     return unit.header is not None and unit.header != before.header
 
 
-def _prefix(
-    document: Document, first: _Unit, tokenizer: TextTokenizer, limit_tokens: int
-) -> str:
+def _prefix(document: Document, first: _Unit, tokenizer: TextTokenizer, limit_tokens: int) -> str:
     """Title, the headings above the chunk that it does not hold itself, and its table header."""
     above = first.heading_path[:-1] if first.is_heading else first.heading_path
     parts = [part for part in (document.title, *above) if part]

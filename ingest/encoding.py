@@ -26,12 +26,12 @@ def decode_text(content: bytes) -> str:
         if content.startswith(mark):
             return _decode(content, encoding)
     declared = _DECLARED.search(content[:2048])
-    for encoding in ("utf-8", declared.group(1).decode("ascii") if declared else None):
-        if encoding is not None and b"\x00" not in content[:64]:
-            try:
-                return content.decode(encoding)
-            except (UnicodeDecodeError, LookupError):
-                continue
+    candidates = ["utf-8", *([declared.group(1).decode("ascii")] if declared else [])]
+    for candidate in candidates if b"\x00" not in content[:64] else []:
+        try:
+            return content.decode(candidate)
+        except (UnicodeDecodeError, LookupError):
+            continue
     best = from_bytes(content[:_SAMPLE_BYTES]).best()
     if best is None:
         raise StageError("parse", "the bytes are text in no known encoding")

@@ -102,8 +102,8 @@ def _heading_level(
 def join_lines(lines: Sequence[Line], words: frozenset[str]) -> str:
     """One paragraph of several lines.
 
-    A hyphen at a line end is dropped only if the joined word stands elsewhere in the document (`words`, case
-    folded); otherwise it is kept, for it may belong to a compound or a code.
+    A hyphen at a line end is dropped only if the joined word stands elsewhere in the document
+    (`words`, case folded); otherwise it is kept, for it may belong to a compound or a code.
     """
     text = lines[0].text.strip()
     for line in lines[1:]:

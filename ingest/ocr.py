@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class RapidOcrEngine:
     def __init__(self, threads: int) -> None:
         from rapidocr import RapidOCR
 
-        self._ocr = RapidOCR(
+        self._ocr: Any = RapidOCR(
             params={
                 "Global.log_level": "error",
                 "Global.use_cls": False,
@@ -92,7 +92,9 @@ def rotations_to_try(lines: Sequence[OcrLine]) -> tuple[int, ...]:
 
 
 def legibility(lines: Sequence[OcrLine]) -> float:
-    """How readable the lines are, 0 to 1: mean confidence by length, less for lines on their side."""
+    """How readable the lines are, 0 to 1: mean confidence by length, less for lines on their
+    side.
+    """
     characters = sum(len(line.text) for line in lines)
     if not characters:
         return 0.0

@@ -1,7 +1,7 @@
 """Reading order of boxes on a page: a recursive XY-cut (Nagy and Seth 1984) that prefers columns.
 
-A gap that runs through the whole height splits columns. Where a wide heading bridges the gap, the page
-is cut into horizontal bands, and neighbouring bands that share the gap stay together.
+A gap that runs through the whole height splits columns. Where a wide heading bridges the gap, the
+page is cut into horizontal bands, and neighbouring bands that share the gap stay together.
 """
 
 from __future__ import annotations

@@ -81,8 +81,9 @@ def find_changes(
 ) -> Changes:
     """Compare the listing with what the store holds.
 
-    `hashes` has the sha256 of each listed file that could be read; one that could not counts as changed,
-    so that reading it again reports why. A document is deleted only if its folder was listed whole.
+    `hashes` has the sha256 of each listed file that could be read; one that could not counts as
+    changed, so that reading it again reports why. A document is deleted only if its folder was
+    listed whole.
     """
     added, updated, unchanged = [], [], []
     for source in listing.files:

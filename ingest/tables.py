@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ingest.parsed import Table
 from ragplane.core.schema import BBox
@@ -23,8 +24,8 @@ class Word:
 def ruled_tables(boxes: Sequence[BBox], words: Sequence[Word]) -> list[Table]:
     """Tables whose cells are bounded by rules.
 
-    `boxes` are the strokes and rectangles drawn on the page. A grid needs two rows and two columns; words
-    go to the cell that holds their centre.
+    `boxes` are the strokes and rectangles drawn on the page. A grid needs two rows and two
+    columns; words go to the cell that holds their centre.
     """
     rules = [edge for box in boxes for edge in _edges(box)]
     tables = [_grid(component, words) for component in _components(rules)]
@@ -78,11 +79,8 @@ def _grid(rules: Sequence[BBox], words: Sequence[Word]) -> Table | None:
     if len(ys) < 3 or len(xs) < 3:
         return None
     rows = []
-    for top, bottom in zip(ys, ys[1:], strict=False):
-        cells = [
-            _cell(words, BBox(left, top, right, bottom))
-            for left, right in zip(xs, xs[1:], strict=False)
-        ]
+    for top, bottom in pairwise(ys):
+        cells = [_cell(words, BBox(left, top, right, bottom)) for left, right in pairwise(xs)]
         if any(cells):
             rows.append(tuple(cells))
     filled_columns = sum(any(row[column] for row in rows) for column in range(len(xs) - 1))

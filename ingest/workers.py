@@ -1,7 +1,8 @@
 """Parsing in processes that can be killed: a crash or a hang costs one document.
 
-A native parser that segfaults takes its process with it, and one that spins cannot be interrupted from
-Python; so each parser runs in a process of its own, spawned clean, recycled after many documents.
+A native parser that segfaults takes its process with it, and one that spins cannot be interrupted
+from Python; so each parser runs in a process of its own, spawned clean, recycled after many
+documents.
 """
 
 from __future__ import annotations

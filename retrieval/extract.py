@@ -5,19 +5,19 @@ from __future__ import annotations
 from ragplane.core.schema import Citation, Context, Span
 from retrieval.citations import citation_of
 
-_MAX_SENTENCES = 2
-_MAX_SCORE_GAP = 0.05
+_MAX_SENTENCES = 3
+_MAX_SCORE_GAP = 0.08
 
 
 def extract_answer(
-    context: Context, abstain_below: float | None
+    context: Context, abstain_below: float
 ) -> tuple[str, tuple[Citation, ...]]:
     """The answer and its citations; empty if nothing was found or the best falls short.
 
-    `abstain_below` is on the scale of `Span.score`; None answers whatever was found.
+    `abstain_below` is on the scale of `Span.score`.
     """
     best = _best_spans(context)
-    if not best or (abstain_below is not None and best[0].score < abstain_below):
+    if not best or best[0].score < abstain_below:
         return "", ()
     text = " ".join(f"{span.text} [{span.source}]" for span in best)
     return text, tuple(citation_of(span) for span in best)

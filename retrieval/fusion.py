@@ -13,8 +13,9 @@ def fuse(
 ) -> list[tuple[UUID, float]]:
     """Chunk ids with their fused scores, best first, ties by id.
 
-    Each ranking is one leg, best first; a leg of weight 0 is left out. Scores are scaled by the sum of
-    the weights of the legs that found anything, so that a missing leg does not lower a score.
+    Each ranking is one leg, best first; a leg of weight 0 is left out. Scores are scaled by the
+    sum of the weights of the legs that found anything, so that a missing leg does not lower a
+    score.
     """
     legs = {name: ids for name, ids in rankings.items() if ids and weights.get(name, 0.0) > 0}
     total = sum(weights[name] for name in legs)

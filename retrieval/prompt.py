@@ -1,7 +1,8 @@
 """The prompt: a stable part first, byte-identical from call to call, then the data.
 
-The stable part holds no clock, no ids and nothing of the question, so that a server's prefix cache hits.
-Text from documents is data: control tokens in it are broken up before they reach a template.
+The stable part holds no clock, no ids and nothing of the question, so that a server's prefix
+cache hits. Text from documents is data: control tokens in it are broken up before they reach a
+template.
 """
 
 from __future__ import annotations

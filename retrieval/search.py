@@ -65,8 +65,9 @@ class Searcher:
     async def search(self, query: str, key: CorpusKey, k: int) -> Retrieved:
         """The best `k` chunks for `query`.
 
-        Raises InputError for an empty query, k < 1 or an unknown corpus, and ConfigError for a corpus that was
-        embedded by another model. A reranker that is down or late is skipped and reported.
+        Raises InputError for an empty query, k < 1 or an unknown corpus, and ConfigError for a
+        corpus that was embedded by another model. A reranker that is down or late is skipped and
+        reported.
         """
         _require_query(query, k)
         watch = Stopwatch()

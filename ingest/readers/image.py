@@ -37,9 +37,7 @@ def read_image(content: bytes, context: ReadContext) -> ParsedDocument:
         raise StageError("parse", f"the image has too many pixels ({error})") from error
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise StageError("parse", f"not a readable image ({error})") from error
-    return ParsedDocument(
-        title_or_name(None, context.name), mime, tuple(blocks_of_pages(pages))
-    )
+    return ParsedDocument(title_or_name(None, context.name), mime, tuple(blocks_of_pages(pages)))
 
 
 def _read_frame(frame: Image.Image, number: int, context: ReadContext) -> RawPage:

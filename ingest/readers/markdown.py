@@ -66,8 +66,11 @@ def _inline_text(token: Token) -> str:
     for child in token.children or []:
         if child.type in ("softbreak", "hardbreak"):
             pieces.append(" ")
-        elif child.type == "image":
-            pieces.append(child.content)
-        elif child.type in ("text", "code_inline", "html_inline", "text_special"):
+        elif child.type == "image" or child.type in (
+            "text",
+            "code_inline",
+            "html_inline",
+            "text_special",
+        ):
             pieces.append(child.content)
     return " ".join("".join(pieces).split())

@@ -31,8 +31,8 @@ _BOLD, _MONOSPACED = 1 << 4, 1 << 3
 def read_pdf(content: bytes, context: ReadContext) -> ParsedDocument:
     """Read a PDF page by page.
 
-    Raises StageError `parse` for a file that is encrypted, broken beyond repair or without pages, and
-    StageError `ocr` naming the page that failed.
+    Raises StageError `parse` for a file that is encrypted, broken beyond repair or without pages,
+    and StageError `ocr` naming the page that failed.
     """
     pymupdf.TOOLS.mupdf_display_errors(False)
     pymupdf.TOOLS.mupdf_display_warnings(False)
@@ -126,7 +126,7 @@ def _read_text(
     page: Any, text: dict[str, Any], drawings: list[Any]
 ) -> tuple[tuple[tuple[Line, ...], ...], tuple[Table, ...]]:
     tables = _tables(page, drawings)
-    paragraphs = []
+    paragraphs: list[list[Line]] = []
     for block in text["blocks"]:
         lines = [
             line

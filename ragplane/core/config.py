@@ -65,9 +65,10 @@ class Settings(BaseSettings):
         default=600.0, gt=0, description="A document that takes longer to parse fails."
     )
 
-    abstain_below: float | None = Field(
-        default=None,
-        description="Answer nothing when the best sentence scores lower (cosine, -1 to 1).",
+    abstain_below: float = Field(
+        default=0.42,
+        description="Answer nothing when the best sentence scores lower (late interaction, -1 to "
+        "1); -1 always answers. Measured on the sample corpus, see docs/benchmarks.md.",
     )
     generate_url: str | None = Field(
         default=None, description="An OpenAI-compatible server, up to and including `/v1`."

@@ -14,8 +14,9 @@
     ├── UnavailableError        a part that is needed is down           HTTP 503
     └── StageError              one document failed at one stage; the run goes on
 
-The class docstring is the default message. A cause is kept with `raise ... from cause`, and a message
-names what failed. The HTTP statuses stand in `serve.http.errors`, the exit codes in `ragplane.cli`.
+The class docstring is the default message. A cause is kept with `raise ... from cause`, and a
+message names what failed. The HTTP statuses stand in `serve.http.errors`, the exit codes in
+`ragplane.cli`.
 """
 
 from __future__ import annotations

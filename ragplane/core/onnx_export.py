@@ -1,14 +1,16 @@
 """ONNX graphs of encoder models, exported once and cached by the hash of their weights.
 
-The export runs in a process of its own: torch and transformers cost 400 MB and seconds that a server
-with a warm cache does not pay. A graph is accepted only if its output equals torch's.
+The export runs in a process of its own: torch and transformers cost 400 MB and seconds that a
+server with a warm cache does not pay. A graph is accepted only if its output equals torch's.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
@@ -75,7 +77,7 @@ def _export(folder: Path, graph: Path) -> None:
         accepted.replace(graph)
 
 
-def _trace(model, plain):  # type: ignore[no-untyped-def]
+def _trace(model: Any, plain: Path) -> list[str]:
     import torch
 
     names = ["input_ids", "attention_mask"]
@@ -106,7 +108,7 @@ def _trace(model, plain):  # type: ignore[no-untyped-def]
     return names
 
 
-def _fuse(plain, fused, config):  # type: ignore[no-untyped-def]
+def _fuse(plain: Path, fused: Path, config: Any) -> None:
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_model
 
@@ -124,7 +126,7 @@ def _fuse(plain, fused, config):  # type: ignore[no-untyped-def]
     optimized.save_model_to_file(str(fused))
 
 
-def _equals(file, model, names):  # type: ignore[no-untyped-def]
+def _equals(file: Path, model: Any, names: Sequence[str]) -> bool:
     """Whether the graph equals the model on a padded batch, at the positions that count."""
     import numpy as np
     import onnxruntime

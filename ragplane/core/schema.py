@@ -1,7 +1,8 @@
 """The data that travels between the rooms. Frozen, typed, free of behaviour.
 
 Offsets count characters (Python code points) in the accepted text of the document, that is, the
-blocks of all its pages in reading order. Boxes are in page points, origin top left. Pages count from 1.
+blocks of all its pages in reading order. Boxes are in page points, origin top left. Pages count
+from 1.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ class Document:
 class Chunk:
     """A slice of a document's accepted text: `text == accepted[start:end]`.
 
-    `prefix` (heading path, table header) is embedded in front of the text and counted in `tokens`, but is
-    not part of it. `first_page` and `last_page` are inclusive.
+    `prefix` (heading path, table header) is embedded in front of the text and counted in
+    `tokens`, but is not part of it. `first_page` and `last_page` are inclusive.
     """
 
     id: UUID

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _ABBREVIATIONS = frozenset(
-    "e.g i.e etc cf vs approx no nos fig figs sec sect art dr mr mrs ms prof st p pp vol ed jan feb "
-    "mar apr jun jul aug sep sept oct nov dec inc ltd co".split()
+    "e.g i.e etc cf vs approx no nos fig figs sec sect art dr mr mrs ms prof st p pp vol ed jan "
+    "feb mar apr jun jul aug sep sept oct nov dec inc ltd co".split()
 )
 _BORDER = re.compile(
     r"[.!?…]+[\"'”’)\]]*(?=\s)"  # Latin: punctuation, then space

@@ -61,7 +61,8 @@ class TextTokenizer:
     ) -> list[TokenizedText]:
         """Encode `texts` with special tokens, each cut to `max_tokens` in all.
 
-        `direction` names the side that loses tokens. Raises TokenizerError for text that is not Unicode.
+        `direction` names the side that loses tokens. Raises TokenizerError for text that is not
+        Unicode.
         """
         encodings = self._encode_batch(texts, special=True)
         return [_cut(encoding, max_tokens, direction) for encoding in encodings]

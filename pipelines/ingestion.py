@@ -1,0 +1,225 @@
+"""Local ingestion: list, compare, parse in processes, embed, store; one transaction a document.
+
+A run that dies leaves whole documents only, and running it again finishes the work: ids depend on
+content and place, and a document is written all or nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from ingest.identity import document_id
+from ingest.parse import ParseRequest, ParseResult
+from ingest.sources import Changes, Listing, find_changes, hash_files, list_sources
+from ingest.workers import ParserProcess, ParserSpec
+from ragplane.core.errors import RagplaneError, StageError, describe
+from ragplane.core.schema import Document
+from ragplane.core.telemetry import tracer
+from retrieval.stores.base import CorpusKey, Store
+from serve.encoder import Encoder
+
+Status = Literal["completed", "completed_with_errors", "failed"]
+_ROUTES = ("text", "layout", "ocr", "vlm", "blank")
+_CHANGES = ("added", "updated", "unchanged", "deleted", "failed")
+
+
+class Progress(Protocol):
+    """Told how far a run is; never goes backwards."""
+
+    def start(self, documents: int) -> None:
+        """The run has this many documents to read."""
+        ...
+
+    def advance(self, source: str, pages: int) -> None:
+        """A document is done, well or not."""
+        ...
+
+
+@dataclass(slots=True)
+class IngestReport:
+    """What a run did. `pages` and `chunks` count the documents that this run read."""
+
+    corpus: str
+    documents: Counter[str] = field(default_factory=Counter)
+    pages: Counter[str] = field(default_factory=Counter)
+    chunks: int = 0
+    seconds: float = 0.0
+    errors: list[StageError] = field(default_factory=list)
+    stopped: bool = False
+
+    @property
+    def status(self) -> Status:
+        """`completed` only if nothing failed; `failed` if nothing succeeded or the run stopped."""
+        if not self.errors:
+            return "completed"
+        succeeded = sum(self.documents[change] for change in _CHANGES if change != "failed")
+        return "failed" if self.stopped or not succeeded else "completed_with_errors"
+
+    def as_json(self) -> dict[str, Any]:
+        """The report in the form that `ragplane ingest --json` prints."""
+        return {
+            "status": self.status,
+            "corpus": self.corpus,
+            "documents": {change: self.documents[change] for change in _CHANGES},
+            "pages": {
+                "total": sum(self.pages.values()),
+                **{route: self.pages[route] for route in _ROUTES},
+                "failed": self.pages["failed"],
+            },
+            "chunks": self.chunks,
+            "seconds": round(self.seconds, 2),
+            "errors": [
+                {"document": e.document, "page": e.page, "stage": e.stage, "cause": e.cause}
+                for e in self.errors
+            ],
+        }
+
+
+class Ingestion:
+    """One run over one corpus."""
+
+    def __init__(
+        self, store: Store, encoder: Encoder, parser: ParserSpec, workers: int, progress: Progress
+    ) -> None:
+        self._store = store
+        self._encoder = encoder
+        self._parser = parser
+        self._workers = workers
+        self._progress = progress
+        self._known: dict[str, Document] = {}
+
+    async def run(self, paths: Sequence[Path], key: CorpusKey) -> IngestReport:
+        """Bring the corpus up to date with the files and folders in `paths`.
+
+        A document that fails is reported and the run goes on; an encoder or a store that is down
+        stops it. Raises InputError for a path that does not exist, and ConfigError for a corpus
+        of another model.
+        """
+        started = time.perf_counter()
+        report = IngestReport(key.corpus)
+        with tracer.start_as_current_span("ingest.run"):
+            listing = await asyncio.to_thread(list_sources, paths)
+            report.errors.extend(listing.errors)
+            await self._open(key, report)
+            if not report.stopped:
+                changes = await self._changes(listing, key)
+                report.documents["unchanged"] = len(changes.unchanged)
+                await self._read_all(listing, changes, key, report)
+                await self._delete_gone(changes, key, report)
+        report.seconds = time.perf_counter() - started
+        return report
+
+    async def _open(self, key: CorpusKey, report: IngestReport) -> None:
+        try:
+            probe = await self._encoder.embed(["probe"])
+            fingerprint = await self._encoder.fingerprint()
+        except RagplaneError as error:
+            self._stop(report, "embed", error, None)
+            return
+        await self._store.open_corpus(
+            key, fingerprint=fingerprint, dimensions=probe.vectors.shape[1]
+        )
+
+    async def _changes(self, listing: Listing, key: CorpusKey) -> Changes:
+        hashes = await asyncio.to_thread(hash_files, listing.files)
+        self._known = await self._store.documents(key)
+        return find_changes(listing, hashes, self._known)
+
+    async def _read_all(
+        self, listing: Listing, changes: Changes, key: CorpusKey, report: IngestReport
+    ) -> None:
+        waiting = [*changes.added, *changes.updated]
+        self._progress.start(len(waiting))
+        queue = iter(waiting)
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(min(self._workers, len(waiting))):
+                tasks.create_task(self._worker(queue, listing, key, report))
+
+    async def _worker(
+        self, queue: Any, listing: Listing, key: CorpusKey, report: IngestReport
+    ) -> None:
+        parser = ParserProcess(self._parser)
+        try:
+            for source in queue:  # shared by all workers: each source is taken once
+                if report.stopped:
+                    return
+                await self._read(source, listing.files[source], parser, key, report)
+        finally:
+            parser.close()
+
+    async def _read(
+        self, source: str, path: Path, parser: ParserProcess, key: CorpusKey, report: IngestReport
+    ) -> None:
+        known = self._known.get(source)
+        request = ParseRequest(
+            path=path,
+            source=source,
+            tenant=key.tenant,
+            corpus=key.corpus,
+            generation=1 if known is None else known.generation + 1,
+        )
+        pages = 0
+        try:
+            result = await parser.parse(request)
+            pages = len(result.pages)
+            if await self._write(result, report):
+                report.documents["added" if known is None else "updated"] += 1
+                report.pages.update(page.route for page in result.pages)
+                report.chunks += len(result.chunks)
+        except StageError as error:
+            self._fail(report, error, source)
+        self._progress.advance(source, pages)
+
+    async def _write(self, result: ParseResult, report: IngestReport) -> bool:
+        """Embed and store one document; False if the run had to stop."""
+        source = result.document.source
+        try:
+            texts = [chunk.embedded_text for chunk in result.chunks]
+            embedded = await self._encoder.embed(texts)
+        except RagplaneError as error:
+            self._stop(report, "embed", error, source)
+            return False
+        try:
+            await self._store.replace_document(
+                result.document, result.pages, result.chunks, embedded.vectors
+            )
+        except StageError:
+            raise
+        except RagplaneError as error:
+            self._stop(report, "store", error, source)
+            return False
+        return True
+
+    async def _delete_gone(self, changes: Changes, key: CorpusKey, report: IngestReport) -> None:
+        for source in changes.deleted:
+            if report.stopped:
+                return
+            gone = document_id(key.tenant, key.corpus, source)
+            try:
+                await self._store.delete_document(key, gone)
+                report.documents["deleted"] += 1
+            except RagplaneError as error:
+                self._stop(report, "store", error, source)
+
+    def _fail(self, report: IngestReport, error: StageError, source: str) -> None:
+        report.documents["failed"] += 1
+        report.pages["failed"] += 1 if error.page else 0
+        report.errors.append(StageError(error.stage, error.cause, document=source, page=error.page))
+
+    def _stop(
+        self,
+        report: IngestReport,
+        stage: Literal["embed", "store"],
+        error: RagplaneError,
+        source: str | None,
+    ) -> None:
+        """Note that a part every document needs is down: the rest of the run would fail alike."""
+        report.stopped = True
+        report.documents["failed"] += 1 if source else 0
+        report.errors.append(StageError(stage, describe(error), document=source))

@@ -1,0 +1,224 @@
+"""The command line. Exit codes: 0 done, 1 failed, 2 wrong use, 3 done with errors, 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from ragplane import __version__
+from ragplane.core.errors import ConfigError, InputError, RagplaneError, describe
+from ragplane.plane import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, Plane
+from ragplane.render import (
+    TerminalProgress,
+    answer_json,
+    print_answer,
+    print_report,
+    print_search,
+    print_status,
+    search_json,
+    status_json,
+)
+
+T = TypeVar("T")
+
+EXIT_FAILED, EXIT_USAGE, EXIT_WITH_ERRORS, EXIT_INTERRUPTED = 1, 2, 3, 130
+_EXIT_BY_STATUS = {"completed": 0, "completed_with_errors": EXIT_WITH_ERRORS, "failed": EXIT_FAILED}
+
+app = typer.Typer(
+    name="ragplane",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Turn documents into an index, search it, and get short, cited answers. "
+    "Settings also come from RAGPLANE_* variables and ragplane.toml; data lives in RAGPLANE_HOME.",
+)
+
+Corpus = Annotated[str, typer.Option("--corpus", help="Name of the collection of documents.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="Owner; tenants never see each other.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Budget = Annotated[int, typer.Option("--budget", help="Tokens of context at most.")]
+
+
+@app.callback()
+def _root(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    if show_version:
+        typer.echo(f"ragplane {__version__}")
+        raise typer.Exit
+
+
+@app.command(no_args_is_help=True)
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders to read.")],
+    corpus: Corpus,
+    tenant: Tenant = DEFAULT_TENANT,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Parser processes; default: one for each CPU.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read documents into a corpus.
+
+    Files that did not change are left alone, changed ones replace their chunks, and files that
+    are gone from a given folder are removed. Exit code 0: all read; 3: some failed; 1: the run
+    failed; 2: wrong use.
+    """
+
+    async def work(plane: Plane) -> int:
+        with TerminalProgress(quiet=as_json) as progress:
+            report = await plane.ingest(
+                paths, corpus=corpus, tenant=tenant, workers=workers, progress=progress
+            )
+        _print_json(report.as_json()) if as_json else print_report(report)
+        return _EXIT_BY_STATUS[report.status]
+
+    raise typer.Exit(_with_plane(work))
+
+
+@app.command(no_args_is_help=True)
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    corpus: Corpus,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many hits.")] = 5,
+    tenant: Tenant = DEFAULT_TENANT,
+    as_json: AsJson = False,
+) -> None:
+    """Find the passages that fit a query best: dense and lexical search, fused and reranked."""
+
+    async def work(plane: Plane) -> None:
+        result = await plane.search(query, corpus=corpus, tenant=tenant, k=k)
+        _print_json(search_json(result)) if as_json else print_search(result)
+
+    _with_plane(work)
+
+
+@app.command(no_args_is_help=True)
+def ask(
+    question: Annotated[str, typer.Argument(help="A question to the documents.")],
+    corpus: Corpus,
+    budget: Budget = DEFAULT_BUDGET_TOKENS,
+    tenant: Tenant = DEFAULT_TENANT,
+    generate_url: Annotated[
+        str | None,
+        typer.Option(help="An OpenAI-compatible server (ending in /v1) that writes the answer."),
+    ] = None,
+    generate_model: Annotated[
+        str | None, typer.Option(help="Its model; default: the first it lists.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question from the corpus, with the document and page of each statement."""
+
+    async def work(plane: Plane) -> None:
+        answer = await plane.ask(question, corpus=corpus, tenant=tenant, budget=budget)
+        _print_json(answer_json(answer)) if as_json else print_answer(answer)
+
+    _with_plane(work, generate_url=generate_url, generate_model=generate_model)
+
+
+@app.command(no_args_is_help=True)
+def status(corpus: Corpus, tenant: Tenant = DEFAULT_TENANT, as_json: AsJson = False) -> None:
+    """Show what a corpus holds."""
+
+    async def work(plane: Plane) -> None:
+        held = await plane.status(corpus=corpus, tenant=tenant)
+        if held is None:
+            raise InputError(f"corpus {corpus!r} does not exist for tenant {tenant!r}")
+        if as_json:
+            _print_json(status_json(corpus, held))
+        else:
+            print_status(corpus, held)
+
+    _with_plane(work)
+
+
+@app.command()
+def demo() -> None:
+    """Read the sample corpus (an invented observatory) and ask it some questions."""
+    from pipelines.demo import CORPUS, QUESTIONS
+    from pipelines.sample import documents_dir
+
+    async def work(plane: Plane) -> int:
+        with TerminalProgress(quiet=False) as progress:
+            report = await plane.ingest([documents_dir()], corpus=CORPUS, progress=progress)
+        print_report(report)
+        for question in QUESTIONS if report.status == "completed" else ():
+            typer.echo(f"\n? {question}")
+            print_answer(await plane.ask(question, corpus=CORPUS))
+        return _EXIT_BY_STATUS[report.status]
+
+    raise typer.Exit(_with_plane(work))
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
+    embed_model: Annotated[
+        str | None, typer.Option(help="A hub id, a folder, `bundled` (default) or `none`.")
+    ] = None,
+    rerank_model: Annotated[str | None, typer.Option(help="As --embed-model.")] = None,
+    api_key: Annotated[
+        str | None, typer.Option(help="Clients must send it; better as RAGPLANE_API_KEY.")
+    ] = None,
+) -> None:
+    """Serve embeddings and reranking over HTTP (OpenAI, TEI and Cohere dialects)."""
+    from serve.server import run
+
+    from ragplane.core import telemetry
+    from ragplane.core.config import load_settings
+
+    settings = load_settings(embed_model=embed_model, rerank_model=rerank_model, api_key=api_key)
+    telemetry.configure(settings)
+    raise typer.Exit(run(settings, host=host, port=port))
+
+
+def main() -> NoReturn:
+    """Run the command line and exit: one line for what people can mend, a traceback for defects."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        app(standalone_mode=True)
+    except (InputError, ConfigError) as error:
+        _quit(error, EXIT_USAGE)
+    except RagplaneError as error:
+        _quit(error, EXIT_FAILED)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output is gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    sys.exit(0)
+
+
+def _with_plane(work: Callable[[Plane], Awaitable[T]], **settings: Any) -> T:
+    async def run() -> T:
+        async with Plane.open(**settings) as plane:
+            return await work(plane)
+
+    return asyncio.run(run())
+
+
+def _quit(error: RagplaneError, code: int) -> NoReturn:
+    typer.echo(f"ragplane: {describe(error).split(': ', 1)[1]}", err=True)
+    sys.exit(code)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+if __name__ == "__main__":
+    main()

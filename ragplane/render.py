@@ -1,0 +1,211 @@
+"""Results for people (plain lines, a bar on a terminal) and for machines (stable JSON)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from ingest.sources import file_name
+from pipelines.ingestion import IngestReport
+from ragplane.core.schema import Answer, Citation, Hit, SearchResult
+from retrieval.stores.base import CorpusStatus
+
+_SNIPPET_CHARACTERS = 240
+
+
+class TerminalProgress:
+    """A bar on a terminal, plain lines on stderr elsewhere, nothing when quiet."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._bar: Bar | None = None
+        if not quiet and sys.stderr.isatty():
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
+                TimeElapsedColumn(),
+            )
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        self._started = time.perf_counter()
+        self._total = self._done = self._pages = 0
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def start(self, documents: int) -> None:
+        """See pipelines.ingestion.Progress."""
+        self._total = documents
+        if self._bar is not None:
+            self._bar.add_task("reading", total=documents, rate="")
+
+    def advance(self, source: str, pages: int) -> None:
+        """See pipelines.ingestion.Progress."""
+        self._done += 1
+        self._pages += pages
+        rate = self._pages / max(time.perf_counter() - self._started, 0.001)
+        if self._bar is not None:
+            self._bar.update(
+                self._bar.task_ids[0], completed=self._done, rate=f"{rate:.1f} pages/s"
+            )
+        elif not self._quiet:
+            typer.echo(f"[{self._done}/{self._total}] {file_name(source)}", err=True)
+
+
+def print_report(report: IngestReport) -> None:
+    """The summary of a run, its errors last."""
+    numbers = report.as_json()
+    documents = ", ".join(
+        f"{count} {name}" for name, count in numbers["documents"].items() if count
+    )
+    pages = numbers["pages"]
+    routes = ", ".join(f"{n} {name}" for name, n in pages.items() if n and name != "total")
+    typer.echo(f"{numbers['status']}: corpus {report.corpus!r}, {documents or 'no documents'}")
+    if pages["total"]:
+        typer.echo(f"read {pages['total']} pages ({routes}) into {report.chunks} chunks")
+    typer.echo(f"took {report.seconds:.1f} s")
+    for error in report.errors:
+        page = f" page {error.page}" if error.page else ""
+        where = f" {file_name(error.document)}{page}:" if error.document else ""
+        typer.echo(f"error: {error.stage}:{where} {error.cause}", err=True)
+
+
+def print_search(result: SearchResult) -> None:
+    """Hits with their place, a snippet and the scores of the stages."""
+    for hit in result.hits:
+        chunk = hit.chunk
+        snippet = " ".join(chunk.text.split())
+        if len(snippet) > _SNIPPET_CHARACTERS:
+            snippet = snippet[:_SNIPPET_CHARACTERS].rsplit(" ", 1)[0] + " …"
+        scores = " ".join(f"{name} {score:.3f}" for name, score in hit.scores.items())
+        typer.echo(f"{hit.rank}. {_place(hit.document.source, chunk.first_page, chunk.last_page)}")
+        typer.echo(f"   {snippet}")
+        typer.echo(f"   {scores}")
+    if not result.hits:
+        typer.echo("nothing found")
+    _print_footer(result.timings_ms["total"], result.degradations)
+
+
+def print_answer(answer: Answer) -> None:
+    """The answer, its sources, and what it cost."""
+    typer.echo(answer.text or "No answer: nothing in the corpus fits the question.")
+    for citation in answer.citations:
+        place = _place(citation.document, citation.first_page, citation.last_page)
+        typer.echo(f"  [{citation.id}] {place}")
+    context = answer.context
+    typer.echo(
+        f"  ({context.tokens} of {context.tokens_retrieved} retrieved tokens kept, "
+        f"budget {context.budget})"
+    )
+    _print_footer(answer.timings_ms["total"], answer.degradations)
+
+
+def print_status(corpus: str, held: CorpusStatus) -> None:
+    """What a corpus holds, one line."""
+    pages = ", ".join(f"{count} {route}" for route, count in sorted(held.pages.items()))
+    typer.echo(
+        f"corpus {corpus!r}: {held.documents} documents, {sum(held.pages.values())} pages "
+        f"({pages or 'none'}), {held.chunks} chunks, {held.tokens} tokens, "
+        f"model {held.fingerprint} with {held.dimensions} dimensions"
+    )
+
+
+def search_json(result: SearchResult) -> dict[str, Any]:
+    """The stable JSON of `ragplane search`."""
+    return {
+        "query": result.query,
+        "hits": [_hit_json(hit) for hit in result.hits],
+        "timings_ms": result.timings_ms,
+        "degradations": list(result.degradations),
+    }
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    """The stable JSON of `ragplane ask`."""
+    context, usage = answer.context, answer.usage
+    return {
+        "question": answer.question,
+        "answer": answer.text,
+        "citations": [_citation_json(citation) for citation in answer.citations],
+        "context": {
+            "tokens_retrieved": context.tokens_retrieved,
+            "tokens_kept": context.tokens,
+            "budget": context.budget,
+        },
+        "usage": {
+            "encoder_tokens": usage.encoder_tokens,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+        },
+        "timings_ms": answer.timings_ms,
+        "degradations": list(answer.degradations),
+    }
+
+
+def status_json(corpus: str, held: CorpusStatus) -> dict[str, Any]:
+    """The stable JSON of `ragplane status`."""
+    return {
+        "corpus": corpus,
+        "documents": held.documents,
+        "pages": {"total": sum(held.pages.values()), **held.pages},
+        "chunks": held.chunks,
+        "tokens": held.tokens,
+        "fingerprint": held.fingerprint,
+        "dimensions": held.dimensions,
+    }
+
+
+def _hit_json(hit: Hit) -> dict[str, Any]:
+    chunk = hit.chunk
+    return {
+        "rank": hit.rank,
+        "score": hit.score,
+        "scores": hit.scores,
+        "document": hit.document.source,
+        "title": hit.document.title,
+        "pages": [chunk.first_page, chunk.last_page],
+        "text": chunk.text,
+        "chunk_id": str(chunk.id),
+        "heading_path": list(chunk.heading_path),
+        "duplicates": list(hit.duplicates),
+    }
+
+
+def _citation_json(citation: Citation) -> dict[str, Any]:
+    return {
+        "id": citation.id,
+        "document": citation.document,
+        "title": citation.title,
+        "pages": [citation.first_page, citation.last_page],
+        "quote": citation.quote,
+    }
+
+
+def _place(source: str, first: int, last: int) -> str:
+    pages = f"p. {first}" if first == last else f"pp. {first}-{last}"
+    return f"{file_name(source)}, {pages}"
+
+
+def _print_footer(total_ms: float, degradations: tuple[str, ...]) -> None:
+    typer.echo(f"  {total_ms:.0f} ms")
+    for degradation in degradations:
+        typer.echo(f"  degraded: {degradation}")

@@ -1,0 +1,104 @@
+"""The one seam for "something that stores".
+
+Everything belongs to one (tenant, corpus); no method reaches across. A store that fails raises
+UnavailableError (it cannot be reached) or StageError at stage `store` (it refused this document).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragplane.core.schema import Chunk, Document, Page
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusKey:
+    """The scope of every read and write."""
+
+    tenant: str
+    corpus: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A chunk that one leg found, with that leg's own score (higher is better)."""
+
+    chunk_id: UUID
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusStatus:
+    """What a corpus holds. `pages` counts pages by route."""
+
+    documents: int
+    pages: Mapping[str, int]
+    chunks: int
+    tokens: int
+    fingerprint: str
+    dimensions: int
+
+
+class Store(Protocol):
+    """Documents with their pages, chunks and vectors, and the two legs of hybrid search."""
+
+    async def open_corpus(self, key: CorpusKey, *, fingerprint: str, dimensions: int) -> None:
+        """Create the corpus, or check that it was made with this model (else ConfigError)."""
+        ...
+
+    async def fingerprint(self, key: CorpusKey) -> str | None:
+        """Fingerprint the corpus was made with; None if there is no such corpus."""
+        ...
+
+    async def documents(self, key: CorpusKey) -> dict[str, Document]:
+        """Every document of the corpus by its source."""
+        ...
+
+    async def replace_document(
+        self,
+        document: Document,
+        pages: Sequence[Page],
+        chunks: Sequence[Chunk],
+        vectors: NDArray[np.float32],
+    ) -> None:
+        """Put the document in place of any earlier generation, all or nothing.
+
+        `vectors` is float32 [len(chunks), dimensions]. Running it twice changes nothing.
+        """
+        ...
+
+    async def delete_document(self, key: CorpusKey, document_id: UUID) -> None:
+        """Remove the document with its pages, chunks and vectors, all or nothing."""
+        ...
+
+    async def dense(self, key: CorpusKey, vector: NDArray[np.float32], limit: int) -> list[Scored]:
+        """The nearest chunks to the query `vector` [dimensions] by cosine, best first."""
+        ...
+
+    async def lexical(self, key: CorpusKey, query: str, limit: int) -> list[Scored]:
+        """The best chunks by BM25 (Robertson and Zaragoza 2009), best first."""
+        ...
+
+    async def chunks(
+        self, key: CorpusKey, ids: Sequence[UUID]
+    ) -> dict[UUID, tuple[Chunk, Document]]:
+        """The chunks with these ids that are in the corpus, each with its document."""
+        ...
+
+    async def accepted_text(self, key: CorpusKey, document_id: UUID) -> str | None:
+        """The text that chunk offsets count in; None if there is no such document."""
+        ...
+
+    async def status(self, key: CorpusKey) -> CorpusStatus | None:
+        """What the corpus holds; None if there is no such corpus."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; an embedded database stops with its last user."""
+        ...

@@ -1,0 +1,254 @@
+-- name: lock_schema --
+-- Let one process at a time change the schema; released at the end of the transaction.
+select pg_advisory_xact_lock(hashtextextended('ragplane.schema', 0))
+
+-- name: has_version --
+-- Whether a schema is there at all: creating one, even a present one, takes rights.
+select to_regclass('ragplane.schema_version') is not null as present
+
+-- name: create_version --
+-- The schema that holds everything, and the table that holds its version.
+create schema if not exists ragplane;
+create table ragplane.schema_version (version integer not null)
+
+-- name: version --
+-- The version of the schema in this database; no row before the first start.
+select version from ragplane.schema_version
+
+-- name: set_version --
+-- Write the version once the schema is applied.
+with gone as (delete from ragplane.schema_version)
+insert into ragplane.schema_version (version) values (%(version)s)
+
+-- name: vector_version --
+-- The version of pgvector in this database.
+select extversion from pg_extension where extname = 'vector'
+
+-- name: insert_corpus --
+-- Create the corpus if it is new.
+insert into ragplane.corpora (tenant, name, fingerprint, dimensions)
+values (%(tenant)s, %(corpus)s, %(fingerprint)s, %(dimensions)s)
+on conflict (tenant, name) do nothing
+
+-- name: corpus --
+-- The corpus of a key; no row if there is none.
+select id, fingerprint, dimensions, chunk_count, term_total
+from ragplane.corpora
+where tenant = %(tenant)s and name = %(corpus)s
+
+-- name: has_embedding_index --
+-- Whether this vector length has its index: creating one, even a present one, locks out writers.
+select to_regclass('ragplane.chunks_embedding_{dimensions}') is not null as present
+
+-- name: create_embedding_index --
+-- One HNSW index per vector length, shared by the corpora of that length.
+create index chunks_embedding_{dimensions} on ragplane.chunks
+using hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops)
+where dimensions = {dimensions}
+
+-- name: documents --
+-- Every document of a corpus.
+select d.id, d.source, d.sha256, d.mime, d.title, d.generation
+from ragplane.documents d
+join ragplane.corpora c on c.id = d.corpus_id
+where c.tenant = %(tenant)s and c.name = %(corpus)s
+
+-- name: lock_source --
+-- Writers of one source take turns, until the end of the transaction.
+select pg_advisory_xact_lock(hashtextextended(%(source)s, %(corpus_id)s))
+
+-- name: namesakes --
+-- Documents that hold this source under another id.
+select id from ragplane.documents
+where corpus_id = %(corpus_id)s and source = %(source)s and id <> %(id)s
+
+-- name: upsert_document --
+-- Put the document's row in place and lock it; no row if another corpus has the id.
+insert into ragplane.documents as d (id, corpus_id, source, sha256, mime, title, generation)
+values (%(id)s, %(corpus_id)s, %(source)s, %(sha256)s, %(mime)s, %(title)s, %(generation)s)
+on conflict (id) do update set
+    source = excluded.source,
+    sha256 = excluded.sha256,
+    mime = excluded.mime,
+    title = excluded.title,
+    generation = excluded.generation,
+    updated_at = case
+        when (d.source, d.sha256, d.mime, d.title, d.generation) is distinct from
+            (excluded.source, excluded.sha256, excluded.mime, excluded.title, excluded.generation)
+        then now()
+        else d.updated_at
+    end
+where d.corpus_id = excluded.corpus_id
+returning id
+
+-- name: lock_document --
+-- Lock the document's row, if the corpus has it.
+select d.id, d.corpus_id
+from ragplane.documents d
+join ragplane.corpora c on c.id = d.corpus_id
+where d.id = %(id)s and c.tenant = %(tenant)s and c.name = %(corpus)s
+for update of d
+
+-- name: delete_pages --
+-- Remove the pages of a document.
+delete from ragplane.pages where document_id = %(id)s
+
+-- name: delete_chunks --
+-- Remove the chunks of a document with their postings; how many chunks and terms went.
+with gone as (
+    delete from ragplane.chunks where document_id = %(id)s returning term_count
+)
+select count(*) as chunks, coalesce(sum(term_count), 0) as terms from gone
+
+-- name: delete_document --
+-- Remove a document's row.
+delete from ragplane.documents where id = %(id)s
+
+-- name: copy_pages --
+-- Write pages.
+copy ragplane.pages (
+    document_id, number, width_points, height_points, rotation, route, reason, signals, text,
+    blocks, seconds
+) from stdin (format binary)
+
+-- name: copy_chunks --
+-- Write chunks.
+copy ragplane.chunks (
+    id, corpus_id, document_id, ordinal, text, prefix, heading_path, first_page, last_page,
+    start_offset, end_offset, tokens, sha256, dimensions, embedding, term_count
+) from stdin (format binary)
+
+-- name: copy_postings --
+-- Write postings.
+copy ragplane.postings (corpus_id, term, chunk_id, tf, length) from stdin (format binary)
+
+-- name: count --
+-- Keep the corpus's totals. Last in its transaction: it holds up the corpus's other writers.
+update ragplane.corpora
+set chunk_count = chunk_count + %(chunks)s, term_total = term_total + %(terms)s
+where id = %(corpus_id)s
+
+-- name: configure_index_scan --
+-- Read on past the first candidates, in order, until the filter has let enough through.
+select
+    set_config('hnsw.iterative_scan', 'strict_order', true),
+    set_config('hnsw.ef_search', %(ef_search)s, true),
+    set_config('hnsw.max_scan_tuples', %(max_scan_tuples)s, true)
+
+-- name: dense --
+-- The nearest chunks through the HNSW index.
+select id, 1 - (embedding::halfvec({dimensions}) <=> %(vector)s) as score
+from ragplane.chunks
+where corpus_id = %(corpus_id)s and dimensions = {dimensions}
+order by embedding::halfvec({dimensions}) <=> %(vector)s, id
+limit %(limit)s
+
+-- name: dense_exact --
+-- The nearest chunks by measuring every one; the materialised step keeps the HNSW index out.
+with measured as materialized (
+    select id, embedding <=> %(vector)s as distance
+    from ragplane.chunks
+    where corpus_id = %(corpus_id)s
+)
+select id, 1 - distance as score from measured order by distance, id limit %(limit)s
+
+-- name: term_counts --
+-- For each term that occurs: in how many chunks up to a cap, and the last chunk id looked at.
+select q.term, seen.position as containing, seen.chunk_id as last_chunk_id
+from unnest(%(terms)s::text[]) as q(term)
+cross join lateral (
+    select position, chunk_id
+    from (
+        select row_number() over (order by p.chunk_id) as position, p.chunk_id
+        from ragplane.postings p
+        where p.corpus_id = %(corpus_id)s and p.term = q.term
+        order by p.chunk_id
+        limit %(cap)s
+    ) as first_ones
+    order by position desc
+    limit 1
+) as seen
+
+-- name: lexical --
+-- BM25: candidates from the postings of the driving (rare) terms, the best of them scored on the rest.
+with driven as (
+    select p.chunk_id,
+        q.weight * p.tf * (%(k1)s + 1)
+            / (p.tf + %(k1)s * (1 - %(b)s + %(b)s * p.length / %(mean_length)s)) as score
+    from unnest(
+        %(driving_terms)s::text[], %(driving_weights)s::float8[], %(driving_postings)s::int8[]
+    ) as q(term, weight, postings)
+    cross join lateral (
+        select chunk_id, tf, length
+        from ragplane.postings
+        where corpus_id = %(corpus_id)s and term = q.term
+        order by chunk_id
+        limit q.postings
+    ) as p
+),
+candidates as (
+    select chunk_id, sum(score) as score
+    from driven
+    group by chunk_id
+    order by score desc, chunk_id
+    limit %(rescored)s
+),
+rest as (
+    select c.chunk_id,
+        sum(
+            q.weight * p.tf * (%(k1)s + 1)
+                / (p.tf + %(k1)s * (1 - %(b)s + %(b)s * p.length / %(mean_length)s))
+        ) as score
+    from candidates c
+    cross join unnest(%(rest_terms)s::text[], %(rest_weights)s::float8[]) as q(term, weight)
+    cross join lateral (
+        select tf, length
+        from ragplane.postings
+        where corpus_id = %(corpus_id)s and term = q.term and chunk_id = c.chunk_id
+        limit 1
+    ) as p
+    group by c.chunk_id
+)
+-- Rounded, so that equal texts have equal scores whatever order their terms were added in.
+select c.chunk_id as id, round((c.score + coalesce(r.score, 0))::numeric, 9)::float8 as score
+from candidates c
+left join rest r using (chunk_id)
+order by score desc, c.chunk_id
+limit %(limit)s
+
+-- name: chunks --
+-- Chunks by id, with their documents.
+select h.id, h.document_id, h.ordinal, h.text, h.prefix, h.heading_path, h.first_page, h.last_page,
+    h.start_offset, h.end_offset, h.tokens, h.sha256,
+    d.source, d.sha256 as document_sha256, d.mime, d.title, d.generation
+from ragplane.chunks h
+join ragplane.documents d on d.id = h.document_id
+join ragplane.corpora c on c.id = h.corpus_id
+where c.tenant = %(tenant)s and c.name = %(corpus)s and h.id = any(%(ids)s)
+
+-- name: page_texts --
+-- The texts of a document's pages in order; one null text for a document without pages.
+select p.text
+from ragplane.documents d
+join ragplane.corpora c on c.id = d.corpus_id
+left join ragplane.pages p on p.document_id = d.id
+where c.tenant = %(tenant)s and c.name = %(corpus)s and d.id = %(id)s
+order by p.number
+
+-- name: status --
+-- What a corpus holds.
+select c.fingerprint, c.dimensions, c.chunk_count as chunks,
+    (select count(*) from ragplane.documents d where d.corpus_id = c.id) as documents,
+    (select coalesce(sum(h.tokens), 0) from ragplane.chunks h where h.corpus_id = c.id) as tokens,
+    (
+        select coalesce(jsonb_object_agg(route, pages order by route), '{}')
+        from (
+            select p.route, count(*) as pages
+            from ragplane.pages p
+            join ragplane.documents d on d.id = p.document_id
+            where d.corpus_id = c.id
+            group by p.route
+        ) as by_route
+    ) as pages
+from ragplane.corpora c
+where c.tenant = %(tenant)s and c.name = %(corpus)s

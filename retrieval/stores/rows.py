@@ -1,0 +1,133 @@
+"""Between the schema's types and the rows of PostgreSQL. Pure functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from psycopg.types.json import Jsonb
+
+from ragplane.core.schema import Chunk, Document, Page
+from retrieval.stores.base import CorpusKey
+from retrieval.stores.terms import terms
+
+Row = dict[str, Any]
+
+# The column types of the binary COPY statements, in their order.
+# fmt: off
+PAGE_TYPES = (
+    "uuid", "int4", "float8", "float8", "int4", "text", "text", "jsonb", "text", "jsonb", "float8",
+)
+CHUNK_TYPES = (
+    "uuid", "int8", "uuid", "int4", "text", "text", "text[]", "int4", "int4", "int4", "int4",
+    "int4", "text", "int4", "halfvec", "int4",
+)
+# fmt: on
+POSTING_TYPES = ("int8", "text", "uuid", "int4", "int4")
+
+
+def page_rows(document_id: UUID, pages: Sequence[Page]) -> Iterator[tuple[object, ...]]:
+    """Rows for `copy_pages`."""
+    for page in pages:
+        yield (
+            document_id,
+            page.number,
+            page.width_points,
+            page.height_points,
+            page.rotation,
+            page.route,
+            page.reason,
+            Jsonb(asdict(page.signals)),
+            page.text,
+            Jsonb([asdict(block) for block in page.blocks]),
+            page.seconds,
+        )
+
+
+def chunk_rows(
+    corpus_id: int,
+    chunks: Sequence[Chunk],
+    units: NDArray[np.float32],
+    counts: Sequence[Counter[str]],
+) -> Iterator[tuple[object, ...]]:
+    """Rows for `copy_chunks`. `units` is float32 [len(chunks), dimensions]."""
+    for chunk, unit, count in zip(chunks, units, counts, strict=True):
+        yield (
+            chunk.id,
+            corpus_id,
+            chunk.document_id,
+            chunk.ordinal,
+            chunk.text,
+            chunk.prefix,
+            list(chunk.heading_path),
+            chunk.first_page,
+            chunk.last_page,
+            chunk.start,
+            chunk.end,
+            chunk.tokens,
+            chunk.sha256,
+            len(unit),
+            HalfVector(unit),
+            count.total(),
+        )
+
+
+def posting_rows(
+    corpus_id: int, chunks: Sequence[Chunk], counts: Sequence[Counter[str]]
+) -> list[tuple[object, ...]]:
+    """Rows for `copy_postings`, in the order of their index."""
+    found = [
+        (term, chunk.id, tf, count.total())
+        for chunk, count in zip(chunks, counts, strict=True)
+        for term, tf in count.items()
+    ]
+    return [(corpus_id, *posting) for posting in sorted(found)]
+
+
+def term_counts(chunks: Sequence[Chunk]) -> list[Counter[str]]:
+    """How often each term occurs in each chunk, its prefix included."""
+    return [Counter(terms(chunk.embedded_text)) for chunk in chunks]
+
+
+def document_from(key: CorpusKey, row: Mapping[str, Any]) -> Document:
+    """The document of a row of `documents`."""
+    return Document(
+        id=row["id"],
+        tenant=key.tenant,
+        corpus=key.corpus,
+        source=row["source"],
+        sha256=row["sha256"],
+        mime=row["mime"],
+        title=row["title"],
+        generation=row["generation"],
+    )
+
+
+def chunk_from(row: Mapping[str, Any]) -> Chunk:
+    """The chunk of a row of `chunks`."""
+    return Chunk(
+        id=row["id"],
+        document_id=row["document_id"],
+        ordinal=row["ordinal"],
+        text=row["text"],
+        prefix=row["prefix"],
+        heading_path=tuple(row["heading_path"]),
+        first_page=row["first_page"],
+        last_page=row["last_page"],
+        start=row["start_offset"],
+        end=row["end_offset"],
+        tokens=row["tokens"],
+        sha256=row["sha256"],
+    )
+
+
+def chunk_document_from(key: CorpusKey, row: Mapping[str, Any]) -> Document:
+    """The document of a row of `chunks`."""
+    renamed = {"id": row["document_id"], "sha256": row["document_sha256"]}
+    return document_from(key, {**row, **renamed})

@@ -1,0 +1,126 @@
+"""The steps of a write to PostgreSQL. Each runs in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import DataError, IntegrityError, errors
+
+from ragplane.core.errors import StageError
+from ragplane.core.schema import Chunk, Document, Page
+from retrieval.stores import rows
+from retrieval.stores.base import CorpusKey
+from retrieval.stores.connections import Connection, fetch_all, fetch_one, first_line
+from retrieval.stores.rows import Row
+from retrieval.stores.sql import statement
+
+
+class Size(NamedTuple):
+    """What a document adds to its corpus: chunks, and terms with repeats."""
+
+    chunks: int
+    terms: int
+
+
+@asynccontextmanager
+async def refusals(document: Document) -> AsyncIterator[None]:
+    """Turn what the database refuses about this document into StageError at `store`."""
+    try:
+        yield
+    except (DataError, IntegrityError, errors.ProgramLimitExceeded) as error:
+        raise StageError("store", first_line(error), document=document.source) from error
+
+
+async def create_corpus(
+    connection: Connection, key: CorpusKey, fingerprint: str, dimensions: int
+) -> Row:
+    """The corpus's row, made now unless another process was faster, and the index it needs."""
+    corpus = {"tenant": key.tenant, "corpus": key.corpus}
+    await connection.execute(statement("lock_schema"))
+    present = await fetch_one(connection, statement("has_embedding_index", dimensions=dimensions))
+    if present and not present["present"]:
+        await connection.execute(statement("create_embedding_index", dimensions=dimensions))
+    await connection.execute(
+        statement("insert_corpus"),
+        corpus | {"fingerprint": fingerprint, "dimensions": dimensions},
+    )
+    [row] = await fetch_all(connection, statement("corpus"), corpus)
+    return row
+
+
+async def clear_document(connection: Connection, corpus_id: int, document: Document) -> Size:
+    """Put the document's row in place and remove what stood under its id or source."""
+    place = {"corpus_id": corpus_id, "id": document.id, "source": document.source}
+    await connection.execute(statement("lock_source"), place)
+    gone = [
+        await delete_document(connection, namesake["id"])
+        for namesake in await fetch_all(connection, statement("namesakes"), place)
+    ]
+    facts = {name: getattr(document, name) for name in ("sha256", "mime", "title", "generation")}
+    if not await fetch_one(connection, statement("upsert_document"), place | facts):
+        raise StageError("store", "its id is taken", document=document.source)
+    gone.append(await _delete_parts(connection, document.id))
+    return Size(sum(size.chunks for size in gone), sum(size.terms for size in gone))
+
+
+async def write_parts(
+    connection: Connection,
+    corpus_id: int,
+    document_id: UUID,
+    pages: Sequence[Page],
+    chunks: Sequence[Chunk],
+    units: NDArray[np.float32],
+    counts: Sequence[Counter[str]],
+) -> Size:
+    """Write pages, chunks and postings. `units` is float32 [len(chunks), dimensions]."""
+    await _copy(connection, "copy_pages", rows.PAGE_TYPES, rows.page_rows(document_id, pages))
+    await _copy(
+        connection,
+        "copy_chunks",
+        rows.CHUNK_TYPES,
+        rows.chunk_rows(corpus_id, chunks, units, counts),
+    )
+    await _copy(
+        connection,
+        "copy_postings",
+        rows.POSTING_TYPES,
+        rows.posting_rows(corpus_id, chunks, counts),
+    )
+    return Size(len(chunks), sum(count.total() for count in counts))
+
+
+async def delete_document(connection: Connection, document_id: UUID) -> Size:
+    """Remove the document with all its parts; what went."""
+    gone = await _delete_parts(connection, document_id)
+    await connection.execute(statement("delete_document"), {"id": document_id})
+    return gone
+
+
+async def count(connection: Connection, corpus_id: int, *, written: Size, gone: Size) -> None:
+    """Keep the corpus's totals. Comes last: it holds up the corpus's other writers."""
+    change = {"chunks": written.chunks - gone.chunks, "terms": written.terms - gone.terms}
+    await connection.execute(statement("count"), change | {"corpus_id": corpus_id})
+
+
+async def _delete_parts(connection: Connection, document_id: UUID) -> Size:
+    await connection.execute(statement("delete_pages"), {"id": document_id})
+    [gone] = await fetch_all(connection, statement("delete_chunks"), {"id": document_id})
+    return Size(gone["chunks"], gone["terms"])
+
+
+async def _copy(
+    connection: Connection,
+    name: str,
+    types: Sequence[str],
+    table: Iterable[tuple[object, ...]],
+) -> None:
+    async with connection.cursor() as cursor, cursor.copy(statement(name)) as copy:
+        copy.set_types(types)
+        for row in table:
+            await copy.write_row(row)

@@ -1,0 +1,186 @@
+"""The encoder of another process: a Ragplane server over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+import numpy as np
+
+from ragplane.core.errors import (
+    ConfigError,
+    EmptyInputError,
+    InputError,
+    LimitError,
+    ModelError,
+    OverloadedError,
+    RagplaneError,
+    TokenizerError,
+    UnavailableError,
+)
+from serve.encoder import Embeddings, InputType, RerankScores, Vectors
+
+_PAUSES_S = (0.25, 0.5, 1.0)
+_LONGEST_PAUSE_S = 5.0
+# Small enough for the server's default limits on items and bytes, large enough to fill its batches.
+_TEXTS_PER_CALL = 256
+_ERRORS: Mapping[int, type[RagplaneError]] = {
+    400: InputError,
+    401: ConfigError,
+    404: ConfigError,
+    405: ConfigError,
+    413: LimitError,
+    422: LimitError,
+    424: ModelError,
+    503: UnavailableError,
+}
+_ERRORS_BY_TYPE: Mapping[str, type[RagplaneError]] = {
+    "Empty": EmptyInputError,
+    "empty_input": EmptyInputError,
+    "Tokenizer": TokenizerError,
+    "tokenizer": TokenizerError,
+}
+
+
+class HttpEncoder:
+    """`Encoder` over a server at `base_url`. Busy and unreachable servers are asked again."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        timeout_s: float = 120.0,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """`timeout_s` bounds each attempt. `transport` stands in for the network."""
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._url = base_url.rstrip("/")
+        self._client = httpx.AsyncClient(
+            base_url=self._url, headers=headers, timeout=timeout_s, transport=transport
+        )
+
+    async def embed(
+        self, texts: Sequence[str], *, input_type: InputType = "document"
+    ) -> Embeddings:
+        """As `Encoder.embed`."""
+        rows: list[Vectors] = []
+        tokens = truncated = 0
+        for part in _parts(texts):
+            body = {"input": part, "encoding_format": "base64", "input_type": input_type}
+            reply = await self._call("POST", "/v1/embeddings", body)
+            answer = reply.json()
+            rows += [_vector(item["embedding"]) for item in answer["data"]]
+            tokens += answer["usage"]["total_tokens"]
+            truncated += self._count(reply, "x-truncated-inputs")
+        vectors = np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+        return Embeddings(vectors, tokens, truncated)
+
+    async def embed_sparse(self, texts: Sequence[str]) -> list[Mapping[int, float]]:
+        """As `Encoder.embed_sparse`: ModelError, because no served model has a sparse head."""
+        raise ModelError(f"{self._url}: no sparse head, {len(texts)} texts are not encoded")
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> RerankScores:
+        """As `Encoder.rerank`. The query is encoded once for every 256 texts."""
+        scores: list[float] = []
+        tokens = truncated = 0
+        for part in _parts(texts):
+            reply = await self._call("POST", "/rerank", {"query": query, "texts": part})
+            by_index = {item["index"]: item["score"] for item in reply.json()}
+            scores += [by_index[index] for index in range(len(part))]
+            tokens += self._count(reply, "x-compute-tokens")
+            truncated += self._count(reply, "x-truncated-inputs")
+        return RerankScores(tuple(scores), tokens, truncated)
+
+    async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """As `Encoder.count_tokens`."""
+        counts: list[int] = []
+        for part in _parts(texts):
+            reply = await self._call("POST", "/tokenize", {"inputs": part})
+            counts += [len(tokens) for tokens in reply.json()]
+        return counts
+
+    async def fingerprint(self) -> str:
+        """As `Encoder.fingerprint`; asked anew each time, for the server may change its model."""
+        fingerprint: str = (await self._call("GET", "/info")).json()["fingerprint"]
+        return fingerprint
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    def _count(self, reply: httpx.Response, header: str) -> int:
+        value = reply.headers.get(header, "")
+        if not value.isdecimal():
+            message = f"{self._url}: no {header} in the answer; this is not a Ragplane server"
+            raise ConfigError(message)
+        return int(value)
+
+    async def _call(self, method: str, path: str, body: object = None) -> httpx.Response:
+        """One call, asked again while the server is busy, draining or not reachable."""
+        for pause_s in _PAUSES_S:
+            try:
+                return await self._attempt(method, path, body)
+            except OverloadedError as error:
+                pause_s = max(pause_s, min(error.retry_after_s, _LONGEST_PAUSE_S))
+            except UnavailableError as error:
+                if isinstance(error.__cause__, httpx.ReadTimeout):  # the next would take as long
+                    raise
+            await asyncio.sleep(pause_s)
+        return await self._attempt(method, path, body)
+
+    async def _attempt(self, method: str, path: str, body: object) -> httpx.Response:
+        # Escaped, a lone surrogate reaches the server, which names the input that holds it.
+        content = None if body is None else json.dumps(body)
+        headers = {"Content-Type": "application/json"}
+        try:
+            reply = await self._client.request(method, path, content=content, headers=headers)
+        except httpx.HTTPError as error:
+            raise UnavailableError(f"{type(error).__name__} {self._url}: {error}") from error
+        if reply.is_success:
+            return reply
+        raise _error(reply, f"{self._url}{path}")
+
+
+def _parts(texts: Sequence[str]) -> list[list[str]]:
+    starts = range(0, len(texts), _TEXTS_PER_CALL)
+    return [list(texts[start : start + _TEXTS_PER_CALL]) for start in starts]
+
+
+def _vector(encoded: str) -> Vectors:
+    return np.frombuffer(base64.b64decode(encoded), "<f4").astype(np.float32)
+
+
+def _error(reply: httpx.Response, url: str) -> RagplaneError:
+    """The error that the server raised, as far as its status and envelope tell."""
+    message, kind = _envelope(reply)
+    text = f"{url}: {reply.status_code} {message}"
+    if reply.status_code == 429:
+        return OverloadedError(text, retry_after_s=_retry_after_s(reply))
+    by_status = _ERRORS.get(reply.status_code, UnavailableError)
+    return _ERRORS_BY_TYPE.get(kind, by_status)(text)
+
+
+def _envelope(reply: httpx.Response) -> tuple[str, str]:
+    """Message and kind of error, of the OpenAI or the TEI envelope, or the start of the body."""
+    try:
+        body: Any = reply.json()
+    except ValueError:
+        return reply.text[:200], ""
+    error = body.get("error") if isinstance(body, dict) else None
+    if isinstance(error, dict):
+        return str(error.get("message")), str(error.get("code"))
+    if isinstance(error, str):
+        return error, str(body.get("error_type"))
+    return reply.text[:200], ""
+
+
+def _retry_after_s(reply: httpx.Response) -> float:
+    try:
+        return max(0.0, float(reply.headers.get("retry-after", "1")))
+    except ValueError:  # a date, which Ragplane itself never sends
+        return 1.0

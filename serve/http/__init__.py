@@ -1,0 +1,1 @@
+"""The HTTP face of the encoders, in three dialects: OpenAI, TEI, Cohere."""

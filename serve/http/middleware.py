@@ -1,0 +1,107 @@
+"""What happens around every route: request ids and counts, the key, the payload limit."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+from uuid import uuid4
+
+from fastapi import Request
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from serve.http.errors import HTTP_CAUSES, error_response
+from serve.http.metrics import INFERENCE_ROUTES, Metrics
+
+OPEN_PATHS = ("/health", "/ready")
+_REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+
+
+class RequestTelemetry:
+    """Sets `request.state.request_id`, the headers x-request-id and x-total-time; counts."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started_s = time.perf_counter()
+        state = scope.setdefault("state", {})
+        given = Headers(scope=scope).get("x-request-id", "")
+        answered = False
+        state["request_id"] = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal answered
+            if message["type"] == "http.response.start":
+                answered = True
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = state["request_id"]
+                headers["x-total-time"] = f"{(time.perf_counter() - started_s) * 1e3:.3f}"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_headers)
+        finally:
+            if scope["path"] in INFERENCE_ROUTES:
+                seconds = time.perf_counter() - started_s
+                # A defect is answered outside of this middleware, so no answer passed through it.
+                failure = state.get("failure") if answered else "internal"
+                self._metrics.request(scope["path"], failure, seconds)
+
+
+class ApiKey:
+    """Answers 401 unless the request carries the key. Health and readiness are open."""
+
+    def __init__(self, app: ASGIApp, key: str) -> None:
+        self._app = app
+        self._key = key.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._has_key(scope):
+            await self._app(scope, receive, send)
+            return
+        message = "a valid API key is needed: Authorization: Bearer <key>"
+        headers = {"WWW-Authenticate": "Bearer"}
+        response = error_response(Request(scope), HTTP_CAUSES[401], message, headers=headers)
+        await response(scope, receive, send)
+
+    def _has_key(self, scope: Scope) -> bool:
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        sent = token.strip().encode("latin-1")  # the bytes as they came
+        return scheme.lower() == "bearer" and hmac.compare_digest(sent, self._key)
+
+
+class PayloadLimit:
+    """Answers 413 for a body over the limit: before reading it, or as soon as a chunk passes it."""
+
+    def __init__(self, app: ASGIApp, limit_bytes: int) -> None:
+        self._app = app
+        self._limit_bytes = limit_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        message = f"the body is over the limit of {self._limit_bytes} bytes"
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdecimal() and int(declared) > self._limit_bytes:
+            response = error_response(Request(scope), HTTP_CAUSES[413], message)
+            await response(scope, receive, send)
+            return
+        read_bytes = 0
+
+        async def receive_within_limit() -> Message:
+            nonlocal read_bytes
+            part = await receive()
+            read_bytes += len(part.get("body", b""))
+            if read_bytes > self._limit_bytes:
+                raise HTTPException(413, message)
+            return part
+
+        await self._app(scope, receive_within_limit, send)

@@ -1,0 +1,234 @@
+"""The batcher around a backend that can be told to fail."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Sequence
+
+import numpy as np
+import pytest
+
+from ragplane.core.errors import (
+    DeadlineError,
+    ModelError,
+    NonFiniteError,
+    OverloadedError,
+    UnavailableError,
+)
+from serve.backend import TokenIds
+from serve.batching.batcher import Batcher
+from serve.batching.work import BatchReport, Work
+from serve.encoder import Vectors
+
+BAD, NOT_FINITE, DEADLY = 666, 667, 668
+
+
+class StubBackend:
+    """Token vectors that repeat the ids. `gate` holds every forward pass while it is cleared."""
+
+    name = "stub"
+    dtype = "float32"
+
+    def __init__(self) -> None:
+        self.batches: list[list[TokenIds]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def forward(self, inputs: Sequence[TokenIds]) -> list[Vectors]:
+        self.batches.append(list(inputs))
+        self.gate.wait(10)
+        if any(DEADLY in ids for ids in inputs):
+            raise SystemExit("the driver is gone")
+        if any(BAD in ids for ids in inputs):
+            raise ModelError("bad input")
+        return [_state(ids) for ids in inputs]
+
+
+def _state(ids: TokenIds) -> Vectors:
+    column = np.array(ids, np.float32)[:, None]
+    return np.where(column == NOT_FINITE, np.nan, column).astype(np.float32)
+
+
+def work(*ids: int) -> Work[float]:
+    return Work(ids, lambda tokens: float(tokens.sum()))
+
+
+@pytest.fixture
+def backend() -> StubBackend:
+    return StubBackend()
+
+
+@pytest.fixture
+def reports() -> list[BatchReport]:
+    return []
+
+
+@pytest.fixture
+async def batcher(backend: StubBackend, reports: list[BatchReport]) -> AsyncIterator[Batcher]:
+    batcher = Batcher(backend, max_requests=2, max_batch_tokens=64, restart_after_s=0.05)
+    batcher.listen(reports.append)
+    yield batcher
+    backend.gate.set()
+    await batcher.aclose()
+
+
+async def until(condition: object) -> None:
+    """Wait for a callable to become true, ten seconds at most."""
+    assert callable(condition)
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("the condition did not become true")
+
+
+async def test_results_keep_the_order_and_the_budget(
+    batcher: Batcher, backend: StubBackend
+) -> None:
+    works = [work(*range(1, 2 + n % 9)) for n in range(50)]
+    done = await batcher.run(works)
+    assert [item.value for item in done] == [sum(work.ids) for work in works]
+    assert all(max(map(len, batch)) * len(batch) <= 64 for batch in backend.batches)
+
+
+async def test_duplicates_run_once(batcher: Batcher, reports: list[BatchReport]) -> None:
+    done = await batcher.run([work(1, 2), work(3), work(1, 2), work(1, 2)])
+    assert [item.value for item in done] == [3, 3, 3, 3]
+    await until(lambda: sum(report.duplicates for report in reports) == 2)
+    assert sum(report.size for report in reports) == 2
+
+
+async def test_an_input_over_the_budget_runs_alone(batcher: Batcher, backend: StubBackend) -> None:
+    done = await batcher.run([work(*[1] * 100), work(1)])
+    assert [item.value for item in done] == [100, 1]
+    assert sorted(len(batch) for batch in backend.batches) == [1, 1]
+
+
+@pytest.mark.parametrize(("poison", "error"), [(BAD, ModelError), (NOT_FINITE, NonFiniteError)])
+async def test_a_bad_input_fails_itself_only(
+    batcher: Batcher, backend: StubBackend, poison: int, error: type[Exception]
+) -> None:
+    backend.gate.clear()
+    blocker = asyncio.create_task(batcher.run([work(9)]))
+    await until(lambda: backend.batches)
+    bad = asyncio.create_task(batcher.run([work(poison)]))
+    good = asyncio.create_task(batcher.run([work(n) for n in range(1, 8)]))
+    await until(lambda: batcher.queue_size == 8)
+    backend.gate.set()
+    with pytest.raises(error):
+        await bad
+    assert [item.value for item in await good] == list(range(1, 8))
+    await blocker
+
+
+async def test_cancelled_inputs_are_dropped_and_counted(
+    batcher: Batcher, backend: StubBackend, reports: list[BatchReport]
+) -> None:
+    backend.gate.clear()
+    blocker = asyncio.create_task(batcher.run([work(9)]))
+    await until(lambda: backend.batches)
+    gone = asyncio.create_task(batcher.run([work(1), work(2), work(3)]))
+    await until(lambda: batcher.queue_size == 3)
+    gone.cancel()
+    await asyncio.wait([gone])
+    backend.gate.set()
+    await blocker
+    await until(lambda: sum(report.cancelled for report in reports) == 3)
+    assert backend.batches == [[(9,)]]
+
+
+async def test_admission_is_by_request_and_gives_permits_back(batcher: Batcher) -> None:
+    with batcher.admit(), batcher.admit():
+        with pytest.raises(OverloadedError, match="limit") as raised, batcher.admit():
+            pass
+        assert raised.value.retry_after_s >= 1
+    with batcher.admit():
+        assert batcher.accepts
+
+
+async def test_a_deadline_that_cannot_be_met_is_refused(batcher: Batcher) -> None:
+    await batcher.run([work(1)])
+    with pytest.raises(DeadlineError):
+        await batcher.run([work(1)], deadline_s=time.monotonic() - 1)
+    assert (await batcher.run([work(1)], deadline_s=time.monotonic() + 60))[0].value == 1
+
+
+async def test_inputs_that_expire_in_the_queue_are_dropped(
+    batcher: Batcher, backend: StubBackend
+) -> None:
+    backend.gate.clear()
+    blocker = asyncio.create_task(batcher.run([work(9)]))
+    await until(lambda: backend.batches)
+    late = asyncio.create_task(batcher.run([work(1)], deadline_s=time.monotonic() + 0.05))
+    await asyncio.sleep(0.1)
+    backend.gate.set()
+    with pytest.raises(DeadlineError, match="queue"):
+        await late
+    await blocker
+    assert backend.batches == [[(9,)]]
+
+
+async def test_a_dead_worker_fails_its_futures_and_is_restarted(batcher: Batcher) -> None:
+    with pytest.raises(UnavailableError, match="worker died") as raised:
+        await batcher.run([work(DEADLY), work(1)])
+    assert isinstance(raised.value.__cause__, SystemExit)
+    assert not batcher.healthy
+    with pytest.raises(UnavailableError, match="down"), batcher.admit():
+        pass
+    await until(lambda: batcher.healthy)
+    assert (await batcher.run([work(1)]))[0].value == 1
+
+
+async def test_a_reduction_that_fails_fails_its_own_request(batcher: Batcher) -> None:
+    def fail(tokens: Vectors) -> float:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await batcher.run([Work((1,), fail)])
+    assert (await batcher.run([work(1)]))[0].value == 1
+
+
+async def test_draining_refuses_new_requests_and_waits_for_open_ones(batcher: Batcher) -> None:
+    async def open_request() -> float:
+        with batcher.admit():
+            await asyncio.sleep(0.05)
+            return (await batcher.run([work(4)]))[0].value
+
+    request = asyncio.create_task(open_request())
+    await asyncio.sleep(0)
+    await batcher.drain(10)
+    assert request.done()
+    assert await request == 4
+    with pytest.raises(UnavailableError, match="draining"), batcher.admit():
+        pass
+
+
+async def test_a_forward_pass_that_hangs_is_unhealthy(
+    batcher: Batcher, backend: StubBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serve.batching.worker._STUCK_AFTER_S", 0.05)
+    backend.gate.clear()
+    hanging = asyncio.create_task(batcher.run([work(1)]))
+    await until(lambda: not batcher.healthy)
+    backend.gate.set()
+    assert (await hanging)[0].value == 1
+    assert batcher.healthy
+
+
+async def test_closing_fails_what_waits(backend: StubBackend) -> None:
+    batcher = Batcher(backend, max_requests=2, max_batch_tokens=64)
+    backend.gate.clear()
+    blocker = asyncio.create_task(batcher.run([work(9)]))
+    await until(lambda: backend.batches)
+    waits = asyncio.create_task(batcher.run([work(1)]))
+    await until(lambda: batcher.queue_size == 1)
+    closing = asyncio.create_task(batcher.aclose())
+    with pytest.raises(UnavailableError, match="closed"):
+        await waits
+    backend.gate.set()
+    await closing
+    assert (await blocker)[0].value == 9
+    with pytest.raises(UnavailableError, match="closed"):
+        await batcher.run([work(1)])

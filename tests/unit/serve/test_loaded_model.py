@@ -1,0 +1,74 @@
+"""Prompts and fingerprints, and the cache of token vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ragplane.core.config import Settings
+from ragplane.core.errors import LimitError
+from serve.loaded_model import LoadedModel
+from serve.local import LocalEncoder
+from serve.token_cache import TokenCache
+
+
+class NoBackend:
+    """Never runs."""
+
+    name = "none"
+    dtype = "float32"
+
+    def forward(self, inputs: object) -> list[np.ndarray]:
+        raise NotImplementedError
+
+
+@pytest.fixture
+async def prompted(encoder: LocalEncoder, settings: Settings) -> LoadedModel:
+    prompts = {"query": "query: ", "passage": "passage: ", "sts": "same: "}
+    files = replace(encoder.require_embedder().files, prompts=prompts)
+    return LoadedModel(files, NoBackend(), settings)
+
+
+async def test_prompts(prompted: LoadedModel) -> None:
+    assert prompted.prompt_for("query") == "query: "
+    assert prompted.prompt_for("document") == "passage: "
+    assert prompted.prompt_named("sts") == "same: "
+    assert prompted.prompt_named(None) == ""
+    with pytest.raises(LimitError, match="passage, query, sts"):
+        prompted.prompt_named("other")
+    (with_prompt,) = prompted.prepare(["text"], prompt="query: ", truncate=True, param="input")
+    (spelled_out,) = prompted.prepare(["query: text"], truncate=True, param="input")
+    assert with_prompt == spelled_out
+    await prompted.batcher.aclose()
+
+
+async def test_the_default_prompt(prompted: LoadedModel, settings: Settings) -> None:
+    files = replace(prompted.files, prompts={"sts": "same: "}, default_prompt_name="sts")
+    model = LoadedModel(files, NoBackend(), settings)
+    assert model.prompt_named(None) == model.prompt_for("query") == "same: "
+    await model.batcher.aclose()
+    await prompted.batcher.aclose()
+
+
+async def test_the_fingerprint_tells_prompts_apart(
+    prompted: LoadedModel, encoder: LocalEncoder
+) -> None:
+    assert prompted.fingerprint() != encoder.require_embedder().fingerprint()
+    await prompted.batcher.aclose()
+
+
+def test_token_cache_is_bounded_by_bytes_and_drops_the_least_recent() -> None:
+    rows = np.zeros((10, 10), np.float32)  # 400 bytes
+    cache = TokenCache(1000)
+    cache.put((1,), rows)
+    cache.put((2,), rows)
+    assert cache.get((1,)) is rows
+    cache.put((3,), rows)
+    assert cache.get((2,)) is None
+    assert cache.get((1,)) is rows
+    cache.put((1,), rows)
+    assert cache.get((3,)) is rows
+    cache.put((4,), np.zeros((100, 10), np.float32))
+    assert all(cache.get((n,)) is None for n in range(5))
