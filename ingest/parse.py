@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from ingest.chunking import chunk_document
 from ingest.identity import document_id
 from ingest.ocr import LazyOcr, RapidOcrEngine
+from ingest.parsed import ParseRequest, ParseResult
 from ingest.readers.base import ReadContext
 from ingest.sniff import reader_for
 from ingest.triage import Thresholds
 from ragplane.core.errors import StageError, describe
-from ragplane.core.schema import Chunk, Document, Page
+from ragplane.core.schema import Document
 from ragplane.core.tokens import TextTokenizer
-
-
-@dataclass(frozen=True, slots=True)
-class ParseRequest:
-    """A file to parse and where it belongs. `generation` is the one it will have."""
-
-    path: Path
-    source: str
-    tenant: str
-    corpus: str
-    generation: int
-
-
-@dataclass(frozen=True, slots=True)
-class ParseResult:
-    """A parsed file. `document.sha256` is of the very bytes that were parsed."""
-
-    document: Document
-    pages: tuple[Page, ...]
-    chunks: tuple[Chunk, ...]
 
 
 class Parser:

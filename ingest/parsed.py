@@ -1,10 +1,11 @@
-"""What a reader returns, and the raw form in which PDF and OCR pages meet before layout."""
+"""What goes into and comes out of reading, and the raw form of PDF and OCR pages before layout."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from ragplane.core.schema import BBox, Block, Page, PageSignals, Route
+from ragplane.core.schema import BBox, Block, Chunk, Document, Page, PageSignals, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,26 @@ class ParsedDocument:
     title: str
     mime: str
     pages: tuple[Page, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParseRequest:
+    """A file to parse and where it belongs. `generation` is the one it will have."""
+
+    path: Path
+    source: str
+    tenant: str
+    corpus: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParseResult:
+    """A parsed file. `document.sha256` is of the very bytes that were parsed."""
+
+    document: Document
+    pages: tuple[Page, ...]
+    chunks: tuple[Chunk, ...]
 
 
 @dataclass(frozen=True, slots=True)

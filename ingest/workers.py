@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ingest.parse import Parser, ParseRequest, ParseResult
+from ingest.parsed import ParseRequest, ParseResult
 from ragplane.core.errors import RagplaneError, StageError, describe
+
+if TYPE_CHECKING:
+    from ingest.parse import Parser
 
 _DOCUMENTS_PER_PROCESS = 500
 _GRACE_S = 5.0
@@ -97,6 +101,9 @@ class ParserProcess:
 
 def _serve(connection: Connection, spec: ParserSpec) -> None:
     """The parser process: requests in, results or errors out, until the pipe closes."""
+    # Imported here: the parent never parses, and the readers take seconds to import.
+    from ingest.parse import Parser
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     parser = Parser(spec.tokenizer_file, spec.limit_tokens, spec.ocr_threads)
     while True:

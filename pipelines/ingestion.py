@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from ingest.identity import document_id
-from ingest.parse import ParseRequest, ParseResult
+from ingest.parsed import ParseRequest, ParseResult
 from ingest.sources import Changes, Listing, find_changes, hash_files, list_sources
 from ingest.workers import ParserProcess, ParserSpec
 from ragplane.core.errors import RagplaneError, StageError, describe

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ragplane.core import __version__
 from ragplane.core.errors import (
     ConfigError,
     DeadlineError,
@@ -22,7 +23,6 @@ from ragplane.core.schema import Answer, Chunk, Citation, Context, Document, Hit
 if TYPE_CHECKING:
     from ragplane.plane import Plane
 
-__version__ = "0.1.0"
 __all__ = [
     "Answer",
     "Chunk",

@@ -11,13 +11,13 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
 from ragplane import __version__
+from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, load_settings
 from ragplane.core.errors import ConfigError, InputError, RagplaneError, describe
-from ragplane.plane import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, Plane
 from ragplane.render import (
     TerminalProgress,
     answer_json,
@@ -28,6 +28,9 @@ from ragplane.render import (
     search_json,
     status_json,
 )
+
+if TYPE_CHECKING:
+    from ragplane.plane import Plane
 
 T = TypeVar("T")
 
@@ -49,15 +52,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for 
 Budget = Annotated[int, typer.Option("--budget", help="Tokens of context at most.")]
 
 
-@app.callback()
-def _root(
-    show_version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
-    ] = False,
-) -> None:
-    if show_version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"ragplane {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Options before the command. The version is printed by its callback."""
 
 
 @app.command(no_args_is_help=True)
@@ -176,10 +184,8 @@ def serve(
     ] = None,
 ) -> None:
     """Serve embeddings and reranking over HTTP (OpenAI, TEI and Cohere dialects)."""
-    from serve.server import run
-
     from ragplane.core import telemetry
-    from ragplane.core.config import load_settings
+    from serve.server import run
 
     settings = load_settings(embed_model=embed_model, rerank_model=rerank_model, api_key=api_key)
     telemetry.configure(settings)
@@ -204,6 +210,8 @@ def main() -> NoReturn:
 
 
 def _with_plane(work: Callable[[Plane], Awaitable[T]], **settings: Any) -> T:
+    from ragplane.plane import Plane  # seconds of imports that --help does not need
+
     async def run() -> T:
         async with Plane.open(**settings) as plane:
             return await work(plane)

@@ -10,28 +10,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from serve.client import HttpEncoder
-
 from ingest.workers import ParserSpec
 from pipelines.answering import Answerer
 from pipelines.ingestion import Ingestion, IngestReport, Progress
 from ragplane.core import telemetry
-from ragplane.core.config import Settings, load_settings
+from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, Settings, load_settings
 from ragplane.core.cpu import available_cpus
 from ragplane.core.models import read_encoder
 from ragplane.core.schema import Answer, Context, SearchResult
 from retrieval.search import Searcher
 from retrieval.stores import open_store
 from retrieval.stores.base import CorpusKey, CorpusStatus, Store
+from serve.client import HttpEncoder
 from serve.encoder import Encoder
 from serve.generator import HttpGenerator
 from serve.local import LocalEncoder
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-DEFAULT_TENANT = "default"
-DEFAULT_BUDGET_TOKENS = 800
 
 
 class _Silent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from rich.console import Console
@@ -13,9 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from ingest.sources import file_name
-from pipelines.ingestion import IngestReport
 from ragplane.core.schema import Answer, Citation, Hit, SearchResult
-from retrieval.stores.base import CorpusStatus
+
+if TYPE_CHECKING:
+    from pipelines.ingestion import IngestReport
+    from retrieval.stores.base import CorpusStatus
 
 _SNIPPET_CHARACTERS = 240
 
@@ -108,9 +110,11 @@ def print_search(result: SearchResult) -> None:
 def print_answer(answer: Answer) -> None:
     """The answer, its sources, and what it cost."""
     typer.echo(answer.text or "No answer: nothing in the corpus fits the question.")
-    for citation in answer.citations:
-        place = _place(citation.document, citation.first_page, citation.last_page)
-        typer.echo(f"  [{citation.id}] {place}")
+    places = [
+        f"  [{c.id}] {_place(c.document, c.first_page, c.last_page)}" for c in answer.citations
+    ]
+    for place in dict.fromkeys(places):
+        typer.echo(place)
     context = answer.context
     typer.echo(
         f"  ({context.tokens} of {context.tokens_retrieved} retrieved tokens kept, "

@@ -9,9 +9,7 @@ _MAX_SENTENCES = 3
 _MAX_SCORE_GAP = 0.08
 
 
-def extract_answer(
-    context: Context, abstain_below: float
-) -> tuple[str, tuple[Citation, ...]]:
+def extract_answer(context: Context, abstain_below: float) -> tuple[str, tuple[Citation, ...]]:
     """The answer and its citations; empty if nothing was found or the best falls short.
 
     `abstain_below` is on the scale of `Span.score`.

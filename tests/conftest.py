@@ -13,3 +13,17 @@ def model_home() -> Path:
     """A RAGPLANE_HOME that keeps exported models between runs."""
     default = Path(__file__).parent.parent / ".cache"
     return Path(os.environ.get("RAGPLANE_TEST_CACHE", default)).resolve()
+
+
+@pytest.fixture
+def home(tmp_path: Path, model_home: Path) -> Path:
+    """A fresh RAGPLANE_HOME that borrows the exported models."""
+    return make_home(tmp_path / "home", model_home)
+
+
+def make_home(folder: Path, model_home: Path) -> Path:
+    """An empty home with a link to the exported models."""
+    (model_home / "models").mkdir(parents=True, exist_ok=True)
+    folder.mkdir()
+    (folder / "models").symlink_to(model_home / "models")
+    return folder

@@ -19,6 +19,9 @@ from pydantic_settings import (
 
 from ragplane.core.errors import ConfigError
 
+DEFAULT_TENANT = "default"
+DEFAULT_BUDGET_TOKENS = 800
+
 
 class Settings(BaseSettings):
     """All settings of one process. Each field is `RAGPLANE_<NAME>` in the environment."""

@@ -147,8 +147,8 @@ async def test_failures_inside(
         monkeypatch.setattr(LocalEncoder, "run_embed", staticmethod(fail))
         async with connect(settings, encoder) as client:
             reply = await client.post("/v1/embeddings", json={"input": "a"})
-        assert (reply.status_code, reply.json()["error"]["type"]) == (status, kind)
             metrics = samples((await client.get("/metrics")).text)
+        assert (reply.status_code, reply.json()["error"]["type"]) == (status, kind)
         assert metrics["te_request_success", "/v1/embeddings"] == 0
         assert "secret" not in reply.text
 
