@@ -5,17 +5,15 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from importlib import import_module
 from pathlib import PurePath
+from typing import Literal
 
 from ingest.encoding import decode_text
 from ingest.readers.base import Reader
-from ingest.readers.docx import read_docx
-from ingest.readers.html import read_html
-from ingest.readers.image import read_image
-from ingest.readers.markdown import read_markdown
-from ingest.readers.pdf import read_pdf
-from ingest.readers.text import read_text
 from ragplane.core.errors import StageError
+
+Kind = Literal["pdf", "image", "docx", "html", "markdown", "text"]
 
 _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*", b"BM")
 _HTML = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
@@ -23,37 +21,47 @@ _BINARY_SHARE = 0.05
 
 
 def reader_for(content: bytes, name: str) -> Reader:
-    """The reader for this content. Raises StageError `parse` for an empty or unknown file."""
+    """The reader for this content. Raises StageError `parse` for an empty or unknown file.
+
+    A reader is imported when it is first needed: some take a second.
+    """
+    kind = sniff(content, name)
+    reader: Reader = getattr(import_module(f"ingest.readers.{kind}"), f"read_{kind}")
+    return reader
+
+
+def sniff(content: bytes, name: str) -> Kind:
+    """The kind of this content. Raises StageError `parse` for an empty or unknown file."""
     if not content:
         raise StageError("parse", "the file is empty")
     if b"%PDF-" in content[:1024]:
-        return read_pdf
+        return "pdf"
     if content.startswith(_IMAGES) or (content[:4] == b"RIFF" and content[8:12] == b"WEBP"):
-        return read_image
+        return "image"
     if content.startswith(b"PK\x03\x04"):
         return _zipped(content)
     return _text_kind(content, name)
 
 
-def _zipped(content: bytes) -> Reader:
+def _zipped(content: bytes) -> Kind:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = set(archive.namelist())
     except zipfile.BadZipFile as error:
         raise StageError("parse", f"a broken ZIP container ({error})") from error
     if "word/document.xml" in names:
-        return read_docx
+        return "docx"
     raise StageError("parse", "a ZIP container that is not a DOCX is not a supported type")
 
 
-def _text_kind(content: bytes, name: str) -> Reader:
+def _text_kind(content: bytes, name: str) -> Kind:
     head = decode_text(content)[: 1 << 14] if _may_be_text(content) else None
     if head is None or _looks_binary(head):
         raise StageError("parse", "unknown content: not a PDF, image, DOCX, HTML or text")
     if head.lstrip().startswith("<") and _HTML.search(head[:4096]):
-        return read_html
+        return "html"
     is_markdown = PurePath(name).suffix.lower() in (".md", ".markdown")
-    return read_markdown if is_markdown else read_text
+    return "markdown" if is_markdown else "text"
 
 
 def _may_be_text(content: bytes) -> bool:
