@@ -36,11 +36,13 @@ def blocks_of_pages(raw_pages: Sequence[RawPage]) -> list[Page]:
             lines = [line for line in paragraph if not _is_furniture(line, raw, furniture)]
             if lines:
                 blocks.append(_block(lines, raw, body_size, heading_sizes, words))
-        for table in raw.tables:
-            header = _continued_header(table, last_table if not pages or not blocks else None)
+        for table in sorted(raw.tables, key=lambda table: table.bbox.y0):
+            header = _continued_header(table, last_table if _is_on_top(table, blocks) else None)
             rows, header = _table_blocks(table, header)
             blocks = _insert(blocks, rows, table.bbox)
             last_table = (table, header)
+        if not blocks or blocks[-1].kind != "table_row":
+            last_table = None  # a table that ended on its page
         pages.append(_page(raw, blocks))
     return pages
 
@@ -221,10 +223,17 @@ def _markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
+def _is_on_top(table: Table, blocks: Sequence[Block]) -> bool:
+    return all(block.bbox is None or block.bbox.y0 > table.bbox.y0 for block in blocks)
+
+
 def _insert(blocks: list[Block], rows: Sequence[Block], box: BBox) -> list[Block]:
-    """Put a table's rows after the last block that starts above it."""
-    above = [i for i, block in enumerate(blocks) if block.bbox and block.bbox.y0 < box.y0]
-    position = above[-1] + 1 if above else 0
+    """Put a table's rows between what stands above and below it in its own column."""
+    placed = [(i, block.bbox) for i, block in enumerate(blocks) if block.bbox]
+    column = [(i, other) for i, other in placed if other.x0 < box.x1 and box.x0 < other.x1]
+    column = column or placed
+    after = column[-1][0] + 1 if column else 0
+    position = next((i for i, other in column if other.y0 >= box.y0), after)
     return [*blocks[:position], *rows, *blocks[position:]]
 
 

@@ -28,7 +28,7 @@ def reading_order(items: Sequence[T], box: Callable[[T], BBox], page_width: floa
         return reading_order(left, box, page_width) + reading_order(right, box, page_width)
     groups = _band_groups(_bands(items, box), box, page_width)
     if len(groups) == 1:
-        return sorted(items, key=lambda item: (box(item).y0, box(item).x0))
+        return sorted(items, key=lambda item: _from_top(box(item)))
     return [item for group in groups for item in reading_order(group, box, page_width)]
 
 
@@ -47,11 +47,16 @@ def _gutter(boxes: Sequence[BBox], page_width: float) -> float | None:
     return best[1] if best else None
 
 
+def _from_top(box: BBox) -> tuple[float, ...]:
+    """Sorts downwards, then to the right; no two different boxes are equal."""
+    return box.y0, box.x0, box.y1, box.x1
+
+
 def _bands(items: Sequence[T], box: Callable[[T], BBox]) -> list[list[T]]:
     """Groups of items whose vertical extents overlap, from top to bottom."""
     bands: list[list[T]] = []
     reach = float("-inf")
-    for item in sorted(items, key=lambda item: box(item).y0):
+    for item in sorted(items, key=lambda item: _from_top(box(item))):
         height = box(item).y1 - box(item).y0
         if bands and box(item).y0 < reach - 0.25 * height:
             bands[-1].append(item)

@@ -9,11 +9,13 @@ _ABBREVIATIONS = frozenset(
     "feb mar apr jun jul aug sep sept oct nov dec inc ltd co".split()
 )
 _BORDER = re.compile(
-    r"[.!?…]+[\"'”’)\]]*(?=\s)"  # Latin: punctuation, then space
+    r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)"  # Latin: punctuation, then space
     r"|[。！？]+[」』）]*"  # CJK: no space needed
     r"|\n"  # one block a line
 )
 _LAST_WORD = re.compile(r"([\w.]+)\.$")
+_LAST_WORD_CHARACTERS = 24  # looked back at most: time must not grow with the square of the text
+_FOLLOWING = re.compile(r"\s*(\S?)")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -36,10 +38,11 @@ def _continues(text: str, start: int, match: re.Match[str]) -> bool:
     """Whether the punctuation belongs to an abbreviation, an initial or a list number."""
     if match.group() != ".":
         return False
-    following = text[match.end() :].lstrip()[:1]
-    if following.islower():
+    following = _FOLLOWING.match(text, match.end())
+    if following and following.group(1).islower():
         return True
-    word = _LAST_WORD.search(text, start, match.end())
+    earliest = max(start, match.end() - _LAST_WORD_CHARACTERS)
+    word = _LAST_WORD.search(text, earliest, match.end())
     if word is None:
         return False
     stem = word.group(1)

@@ -1,7 +1,8 @@
-"""Export of a small random BERT, and of a folder that holds none."""
+"""Export of a small random BERT, and what an export that fails says."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import onnxruntime
 import pytest
 
 from ragplane.core.errors import ModelError
-from ragplane.core.models import read_encoder
+from ragplane.core.models import EncoderFiles, read_encoder
 from ragplane.core.onnx_export import PARITY_TOLERANCE, exported_graph
 
 
@@ -49,11 +50,31 @@ def test_exported_graph_equals_the_model_and_is_kept(tmp_path: Path) -> None:
     assert graph.stat().st_mtime_ns == written
 
 
-def test_folder_that_holds_no_model_gives_the_cause(tmp_path: Path) -> None:
+@pytest.fixture
+def files(tmp_path: Path) -> EncoderFiles:
+    """A folder whose weights are none."""
     folder = tmp_path / "broken"
     folder.mkdir()
-    (folder / "config.json").write_text('{"hidden_size": 16, "model_type": "bert"}')
+    (folder / "config.json").write_text('{"hidden_size": 16}')
     (folder / "model.safetensors").write_bytes(b"not weights")
-    with pytest.raises(ModelError, match=r"export to ONNX failed: \S+"):
-        exported_graph(read_encoder(str(folder)), tmp_path / "cache")
+    return read_encoder(str(folder))
+
+
+def test_failed_export_gives_its_last_line(
+    files: EncoderFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpreter = tmp_path / "python"
+    interpreter.write_text('#!/bin/sh\necho "Traceback:" >&2\necho "Error: bad header" >&2\nexit 1')
+    interpreter.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(interpreter))
+    with pytest.raises(ModelError, match="export to ONNX failed: Error: bad header"):
+        exported_graph(files, tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("*.onnx"))
+
+
+def test_cache_that_cannot_be_written_is_named(files: EncoderFiles, tmp_path: Path) -> None:
+    cache = tmp_path / "file"
+    cache.touch()
+    with pytest.raises(ModelError, match=f"cannot write {cache}") as caught:
+        exported_graph(files, cache)
+    assert isinstance(caught.value.__cause__, OSError)

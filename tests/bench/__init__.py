@@ -1,0 +1,1 @@
+"""Benchmarks. Run by `make bench`; never part of the tests."""

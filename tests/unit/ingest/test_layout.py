@@ -1,0 +1,273 @@
+"""From raw lines to blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from ingest.layout import blocks_of_pages, join_lines
+from ingest.parsed import Line, RawPage, Table
+from ragplane.core.schema import BBox, Block, PageSignals, Route
+
+SIGNALS = PageSignals(0, 0, 0.0, 0.0, 0)
+BODY = "This sentence is the body of the page and sets its usual size."
+
+
+def line(
+    text: str, y: float = 300, *, size: float = 10, bold: bool = False, mono: bool = False
+) -> Line:
+    box = BBox(72, y, 72 + 5 * len(text), y + size)
+    return Line(text, box, size, bold=bold, monospaced=mono)
+
+
+def raw_page(
+    *lines: Line | Sequence[Line],
+    number: int = 1,
+    tables: Sequence[Table] = (),
+    route: Route = "text",
+) -> RawPage:
+    """A page on which each argument is a paragraph."""
+    return RawPage(
+        number=number,
+        width_points=600,
+        height_points=800,
+        rotation=0,
+        route=route,
+        reason="a test",
+        signals=SIGNALS,
+        seconds=0.0,
+        paragraphs=tuple((part,) if isinstance(part, Line) else tuple(part) for part in lines),
+        tables=tuple(tables),
+    )
+
+
+def blocks_of(*pages: RawPage) -> list[list[Block]]:
+    return [list(page.blocks) for page in blocks_of_pages(pages)]
+
+
+def texts_of(*pages: RawPage) -> list[list[str]]:
+    return [[block.text for block in blocks] for blocks in blocks_of(*pages)]
+
+
+# Furniture
+
+
+def numbered_pages(count: int) -> list[RawPage]:
+    return [
+        raw_page(
+            line("The Yearly Report", 20),
+            line(f"{BODY} {'abc'[n % 3]}", 300),
+            line(f"page {n} of {count}", 770),
+            number=n,
+        )
+        for n in range(1, count + 1)
+    ]
+
+
+@pytest.mark.parametrize("count", [3, 7])
+def test_heads_and_page_numbers_that_repeat_are_dropped(count: int) -> None:
+    for texts in texts_of(*numbered_pages(count)):
+        assert len(texts) == 1
+        assert texts[0].startswith(BODY)
+
+
+def test_nothing_is_furniture_on_two_pages() -> None:
+    assert [len(texts) for texts in texts_of(*numbered_pages(2))] == [3, 3]
+
+
+def test_heading_that_appears_once_at_the_top_is_kept() -> None:
+    pages = numbered_pages(4)
+    pages[2] = raw_page(line("Chapter Two", 20, size=16), line(BODY), number=3)
+    assert texts_of(*pages)[2] == ["Chapter Two", BODY]
+
+
+def test_line_that_repeats_in_the_middle_of_pages_is_kept() -> None:
+    pages = [raw_page(line("Yes or no", 400), number=n) for n in range(1, 5)]
+    assert texts_of(*pages) == [["Yes or no"]] * 4
+
+
+# Lines of a paragraph
+
+
+def joined(*texts: str, words: str = "") -> str:
+    return join_lines([line(text) for text in texts], frozenset(words.split()))
+
+
+@pytest.mark.parametrize(
+    ("lines", "words", "text"),
+    [
+        (("one line", "and another"), "", "one line and another"),
+        (("the tele-", "scope moves"), "telescope", "the telescope moves"),
+        (("the tele-", "scope moves"), "", "the tele-scope moves"),
+        (("a well-", "known fact"), "known", "a well-known fact"),
+        (("part AB-", "12 fits"), "ab", "part AB-12 fits"),
+        (("Anna Smith-", "Jones"), "smithjones", "Anna Smith-Jones"),
+        (("from 3 -", "4 days"), "", "from 3 -4 days"),
+        (("これは長い", "文です"), "", "これは長い文です"),
+        (("これは", "ABC です"), "", "これは ABC です"),
+    ],
+)
+def test_lines_join_with_hyphens_dropped_only_where_attested(
+    lines: tuple[str, ...], words: str, text: str
+) -> None:
+    assert joined(*lines, words=words) == text
+
+
+def test_attested_means_anywhere_in_the_document() -> None:
+    broken = [line("Turn the tele-", 300), line("scope slowly.", 312)]
+    elsewhere = raw_page(line("The Telescope is old."), number=2)
+    assert texts_of(raw_page(broken), elsewhere)[0] == ["Turn the telescope slowly."]
+    assert texts_of(raw_page(broken))[0] == ["Turn the tele-scope slowly."]
+
+
+# Roles
+
+
+def test_heading_levels_follow_the_sizes_and_bold_comes_last() -> None:
+    [blocks] = blocks_of(
+        raw_page(
+            line("Title", size=24),
+            line("Section", size=16),
+            line("Part", bold=True),
+            line(BODY),
+            line("Another section", size=16),
+            line("Warm and bold. Not a heading.", bold=True),
+        )
+    )
+    assert [(block.kind, block.level) for block in blocks] == [
+        ("heading", 1),
+        ("heading", 2),
+        ("heading", 3),
+        ("paragraph", 0),
+        ("heading", 2),
+        ("paragraph", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["word " * 30, "42", "a clause that goes on,"], ids=["long", "number", "clause"]
+)
+def test_large_text_that_is_no_heading(text: str) -> None:
+    [blocks] = blocks_of(raw_page(line(text, size=20), line(BODY * 5)))
+    assert blocks[0].kind == "paragraph"
+
+
+def test_recognised_page_needs_a_larger_difference() -> None:
+    lines = (line("Somewhat larger", size=12.5), line(BODY))
+    [read], [recognised] = blocks_of(raw_page(*lines)), blocks_of(raw_page(*lines, route="ocr"))
+    assert (read[0].kind, recognised[0].kind) == ("heading", "paragraph")
+
+
+@pytest.mark.parametrize("mark", ["•", "-", "3.", "b)", "(12)"])
+def test_list_items_are_told_by_their_mark(mark: str) -> None:
+    [blocks] = blocks_of(raw_page(line(f"{mark} bring a lamp"), line(BODY)))
+    assert (blocks[0].kind, blocks[0].text) == ("list_item", f"{mark} bring a lamp")
+
+
+def test_code_keeps_its_lines() -> None:
+    code = [line("if hot:", 300, mono=True), line("    open()", 312, mono=True)]
+    [blocks] = blocks_of(raw_page(code))
+    assert (blocks[0].kind, blocks[0].text) == ("code", "if hot:\n    open()")
+
+
+def test_block_has_the_bounds_of_its_lines() -> None:
+    [[block]] = blocks_of(raw_page([line("longer line", 300), line("short", 312)]))
+    assert block.bbox == BBox(72, 300, 72 + 55, 322)
+
+
+# Tables
+
+
+HEADER, LAMP, DESK = "| Item | Price |", "| Lamp | 12 |", "| Desk | 80 |"
+
+
+def table(y: float, *rows: tuple[str, str], x: float = 72) -> Table:
+    return Table(BBox(x, y, x + 200, y + 20 * len(rows)), rows)
+
+
+def rows_of(blocks: Sequence[Block]) -> list[tuple[str, str | None]]:
+    return [(block.text, block.header) for block in blocks if block.kind == "table_row"]
+
+
+def test_first_row_is_the_header_of_the_others() -> None:
+    [blocks] = blocks_of(raw_page(tables=[table(100, ("Item", "Price"), ("a|b", "1"))]))
+    assert rows_of(blocks) == [("| a\\|b | 1 |", HEADER)]
+
+
+def test_table_stands_between_the_text_above_and_below() -> None:
+    page = raw_page(
+        line("Above.", 100),
+        line("Below.", 400),
+        tables=[table(200, ("Item", "Price"), ("Lamp", "12"))],
+    )
+    assert texts_of(page) == [["Above.", LAMP, "Below."]]
+
+
+def test_table_stays_in_its_own_column() -> None:
+    def at(text: str, x: float, y: float) -> Line:
+        return Line(text, BBox(x, y, x + 200, y + 10), 10)
+
+    page = raw_page(
+        at("Left above.", 72, 100),
+        at("Left below.", 72, 400),
+        at("Right above.", 320, 110),
+        at("Right below.", 320, 300),
+        tables=[table(200, ("Item", "Price"), ("Lamp", "12"))],
+    )
+    assert texts_of(page) == [["Left above.", LAMP, "Left below.", "Right above.", "Right below."]]
+
+
+FIRST = table(600, ("Item", "Price"), ("Lamp", "12"))
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(raw_page(tables=[table(60, ("Desk", "80"))], number=2), id="alone"),
+        pytest.param(
+            raw_page(line(BODY, 300), tables=[table(60, ("Desk", "80"))], number=2),
+            id="text below it",
+        ),
+        pytest.param(
+            raw_page(tables=[table(60, ("Item", "Price"), ("Desk", "80"))], number=2),
+            id="header repeated",
+        ),
+    ],
+)
+def test_table_over_a_page_break_keeps_the_header(second: RawPage) -> None:
+    first, last = blocks_of(raw_page(line(BODY, 300), tables=[FIRST]), second)
+    assert rows_of(first) == [(LAMP, HEADER)]
+    assert rows_of(last) == [(DESK, HEADER)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(
+            raw_page(tables=[FIRST]),
+            raw_page(line(BODY, 20), tables=[table(60, ("A", "B"), ("1", "2"))], number=2),
+            id="text above it",
+        ),
+        pytest.param(
+            raw_page(line(BODY, 700), tables=[FIRST]),
+            raw_page(tables=[table(60, ("A", "B"), ("1", "2"))], number=2),
+            id="text after the first",
+        ),
+        pytest.param(
+            raw_page(tables=[FIRST]),
+            raw_page(tables=[table(60, ("A", "B"), ("1", "2"), x=200)], number=2),
+            id="another place",
+        ),
+    ],
+)
+def test_new_table_has_its_own_header(first: RawPage, second: RawPage) -> None:
+    assert rows_of(blocks_of(first, second)[1]) == [("| 1 | 2 |", "| A | B |")]
+
+
+def test_page_between_ends_the_table() -> None:
+    between = raw_page(line(BODY), number=2)
+    new = raw_page(tables=[table(60, ("A", "B"), ("1", "2"))], number=3)
+    assert rows_of(blocks_of(raw_page(tables=[FIRST]), between, new)[2]) == [
+        ("| 1 | 2 |", "| A | B |")
+    ]

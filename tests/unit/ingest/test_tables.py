@@ -1,0 +1,85 @@
+"""Tables from ruled lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from ingest.tables import Word, ruled_tables
+from ragplane.core.schema import BBox
+
+XS, YS = (100.0, 200.0, 300.0), (100.0, 120.0, 140.0, 160.0)
+CELLS = (("Item", "Price"), ("Lamp", "12"), ("Desk", "80"))
+
+
+def words_in(cells: Iterable[Sequence[str]], left: float = 100.0) -> list[Word]:
+    return [
+        Word(text, BBox(left + 100 * column + 5, 104 + 20 * row, left + 100 * column + 40, 116 + 20 * row))
+        for row, texts in enumerate(cells)
+        for column, text in enumerate(texts)
+    ]
+
+
+def lines(xs: Sequence[float] = XS, ys: Sequence[float] = YS, width: float = 0.0) -> list[BBox]:
+    horizontal = [BBox(xs[0], y, xs[-1], y + width) for y in ys]
+    vertical = [BBox(x, ys[0], x + width, ys[-1]) for x in xs]
+    return horizontal + vertical
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        pytest.param(lines(), id="strokes"),
+        pytest.param(lines(width=0.7), id="thin rectangles"),
+        pytest.param(
+            [BBox(x, y, x + 100, y + 20) for x in XS[:-1] for y in YS[:-1]], id="cell rectangles"
+        ),
+        pytest.param([*lines(), *lines()], id="drawn twice"),
+        pytest.param(
+            [BBox(*(edge + 0.8 * (i % 2) for edge in box)) for i, box in enumerate(lines())],
+            id="not quite aligned",
+        ),
+    ],
+)
+def test_grid_of_rules_is_a_table(boxes: list[BBox]) -> None:
+    [table] = ruled_tables(boxes, words_in(CELLS))
+    assert table.rows == CELLS
+    assert table.bbox == pytest.approx((100, 100, 300, 160), abs=2)
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        pytest.param([], id="nothing drawn"),
+        pytest.param([BBox(100, 100, 300, 160)], id="one box"),
+        pytest.param([BBox(100, 100, 300, 160), BBox(110, 105, 290, 155)], id="a double frame"),
+        pytest.param(lines()[:4], id="only rules across"),
+        pytest.param([BBox(100, 100, 105, 105)] * 9, id="dots"),
+    ],
+)
+def test_other_drawings_are_no_table(boxes: list[BBox]) -> None:
+    assert ruled_tables(boxes, words_in(CELLS)) == []
+
+
+def test_grid_that_holds_one_filled_column_is_no_table() -> None:
+    assert ruled_tables(lines(), words_in([("a",), ("b",), ("c",)])) == []
+
+
+def test_words_of_a_cell_are_joined_and_empty_rows_left_out() -> None:
+    words = words_in([("Item", "Price"), (), ("Desk", "80")])
+    words.append(Word("lamp", BBox(145, 144, 180, 156)))
+    [table] = ruled_tables(lines(), words)
+    assert table.rows == (("Item", "Price"), ("Desk lamp", "80"))
+
+
+def test_words_outside_the_grid_stay_outside() -> None:
+    [table] = ruled_tables(lines(), [*words_in(CELLS), Word("note", BBox(320, 104, 350, 116))])
+    assert table.rows == CELLS
+
+
+def test_separate_grids_are_separate_tables() -> None:
+    boxes = lines() + lines(xs=(350.0, 450.0, 550.0))
+    words = words_in(CELLS) + words_in([("A", "B"), ("1", "2"), ("3", "4")], left=350)
+    tables = sorted(ruled_tables(boxes, words), key=lambda table: table.bbox.x0)
+    assert [table.rows[0] for table in tables] == [("Item", "Price"), ("A", "B")]
