@@ -6,11 +6,12 @@ the best are kept. Every kept sentence is byte-identical and knows its offsets i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from compress.select import Sentence, select_sentences
+from compress.select import Sentence, select_sentences, without_worst
 from ragplane.core.errors import (
     InputError,
     ModelError,
@@ -18,13 +19,14 @@ from ragplane.core.errors import (
     UnavailableError,
     describe,
 )
-from ragplane.core.schema import Context, Document, Hit, Span
+from ragplane.core.schema import Context, Hit, Span
 from ragplane.core.sentences import sentence_spans
 from serve.encoder import Encoder
 
 _GAP = " … "
 _PASSAGE_WEIGHT = 1.0  # how much a passage's lead or lag adds to its sentences' scores
 _MIN_BUDGET_TOKENS = 16
+_RERANK_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,20 @@ class _Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class _Scored:
+    """All sentences of the passages, the encoder tokens spent, and why they have no scores."""
+
+    sentences: list[Sentence]
+    tokens: int
+    degradation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Compressed:
-    """A context, the encoder tokens it cost to choose it, and what fell back on the way."""
+    """A context with the encoder tokens it cost to choose it."""
 
     context: Context
     encoder_tokens: int
-    degradations: tuple[str, ...]
 
 
 def page_label(first: int, last: int) -> str:
@@ -75,20 +85,17 @@ async def compress(
         )
     passages = _passages(hits)
     if not passages:
-        return Compressed(_context(passages, [], 0, 0, budget_tokens), 0, ())
-    sentences, spent, degradations = await _scored(question, passages, encoder)
-    retrieved = sum(hit.chunk.tokens for hit in hits)
-    kept = sentences
+        return Compressed(_context(passages, _Scored([], 0), [], 0, budget_tokens), 0)
+    scored = await _score(question, passages, encoder)
+    kept = scored.sentences
     tokens = await _measure(passages, kept, encoder)
     if tokens > budget_tokens:
-        headings = await encoder.count_tokens([passage.heading for passage in passages])
-        kept = select_sentences(sentences, budget_tokens, max(headings))
+        kept = select_sentences(kept, budget_tokens, await _heading_tokens(passages, encoder))
         tokens = await _measure(passages, kept, encoder)
         while tokens > budget_tokens:  # gaps and joins cost tokens that the estimate leaves out
-            kept = _without_worst(kept)
+            kept = without_worst(kept)
             tokens = await _measure(passages, kept, encoder)
-    context = _context(passages, kept, tokens, retrieved, budget_tokens)
-    return Compressed(context, spent, degradations)
+    return Compressed(_context(passages, scored, kept, tokens, budget_tokens), scored.tokens)
 
 
 def _passages(hits: Sequence[Hit]) -> list[_Passage]:
@@ -100,47 +107,45 @@ def _passages(hits: Sequence[Hit]) -> list[_Passage]:
     return passages
 
 
-async def _scored(
-    question: str, passages: Sequence[_Passage], encoder: Encoder
-) -> tuple[list[Sentence], int, tuple[str, ...]]:
-    """Every sentence with its fit to the question, the tokens spent, and what fell back.
+async def _score(question: str, passages: Sequence[_Passage], encoder: Encoder) -> _Scored:
+    """Every sentence with its fit to the question.
 
     A sentence is reranked under its passage's prefix: "It takes 140 seconds" alone says too little.
     """
     places = [(p, i) for p, passage in enumerate(passages) for i in range(len(passage.sentences))]
-    texts = [passages[p].text(i) for p, i in places]
-    counts = await encoder.count_tokens(texts)
-    degradations: tuple[str, ...] = ()
+    counts = await _content_tokens([passages[p].text(i) for p, i in places], encoder)
+    degradation = None
     try:
         under_prefix = [f"{passages[p].hit.chunk.prefix}\n{passages[p].text(i)}" for p, i in places]
-        reranked = await encoder.rerank(question, under_prefix)
+        async with asyncio.timeout(_RERANK_TIMEOUT_S):
+            reranked = await encoder.rerank(question, under_prefix)
         fits, tokens = reranked.scores, reranked.tokens
-    except (ModelError, OverloadedError, UnavailableError) as error:
-        fits, tokens = tuple(0.0 for _ in places), 0
-        degradations = (f"compress: sentences kept in passage order ({describe(error)})",)
-    best = max(passage.hit.score for passage in passages)
+        best = max(passage.hit.score for passage in passages)
+        leads = [_PASSAGE_WEIGHT * (passage.hit.score - best) for passage in passages]
+    except (ModelError, OverloadedError, UnavailableError, TimeoutError) as error:
+        fits, tokens, leads = tuple(0.0 for _ in places), 0, [0.0 for _ in passages]
+        degradation = f"compress: sentences kept in passage order ({describe(error)})"
     sentences = [
-        Sentence(
-            passage=p,
-            index=i,
-            text=text,
-            tokens=count,
-            score=fit + _PASSAGE_WEIGHT * (passages[p].hit.score - best),
-        )
-        for (p, i), text, count, fit in zip(places, texts, counts, fits, strict=True)
+        Sentence(p, i, passages[p].text(i), count, fit + leads[p])
+        for (p, i), count, fit in zip(places, counts, fits, strict=True)
     ]
-    return sentences, tokens, degradations
+    return _Scored(sentences, tokens, degradation)
+
+
+async def _heading_tokens(passages: Sequence[_Passage], encoder: Encoder) -> list[int]:
+    return await _content_tokens([passage.heading for passage in passages], encoder)
+
+
+async def _content_tokens(texts: Sequence[str], encoder: Encoder) -> list[int]:
+    """Tokens of each text without the special tokens that the encoder adds around it."""
+    special, *counts = await encoder.count_tokens(["", *texts])
+    return [count - special for count in counts]
 
 
 async def _measure(passages: Sequence[_Passage], kept: Sequence[Sentence], encoder: Encoder) -> int:
     if not kept:
         return 0
     return (await encoder.count_tokens([render(passages, kept)]))[0]
-
-
-def _without_worst(kept: Sequence[Sentence]) -> list[Sentence]:
-    worst = min(kept, key=lambda sentence: (sentence.score, -sentence.passage, -sentence.index))
-    return [sentence for sentence in kept if sentence is not worst]
 
 
 def render(passages: Sequence[_Passage], kept: Sequence[Sentence]) -> str:
@@ -173,23 +178,24 @@ def _runs(passage: _Passage, kept: Sequence[Sentence]) -> list[tuple[int, int]]:
 
 def _context(
     passages: Sequence[_Passage],
+    scored: _Scored,
     kept: Sequence[Sentence],
     tokens: int,
-    tokens_retrieved: int,
     budget_tokens: int,
 ) -> Context:
-    sources: dict[int, Document] = {}
-    for sentence in kept:
-        passage = passages[sentence.passage]
-        sources[passage.source] = passage.hit.document
+    retrieved = sum(passage.hit.chunk.tokens for passage in passages)
+    cited = [passages[sentence.passage] for sentence in kept]
+    sources = {passage.source: passage.hit.document for passage in cited}
     return Context(
         text=render(passages, kept),
         tokens=tokens,
         spans=tuple(_span(passages[sentence.passage], sentence) for sentence in kept),
-        tokens_retrieved=tokens_retrieved,
-        tokens_dropped=max(0, tokens_retrieved - tokens),
+        tokens_retrieved=retrieved,
+        tokens_dropped=max(0, retrieved - tokens),
         budget=budget_tokens,
         sources=dict(sorted(sources.items())),
+        scored=scored.degradation is None,
+        degradations=(scored.degradation,) if scored.degradation else (),
     )
 
 

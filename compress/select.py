@@ -33,11 +33,11 @@ def leans_back(text: str) -> bool:
 
 
 def select_sentences(
-    sentences: Sequence[Sentence], budget_tokens: int, passage_tokens: int
+    sentences: Sequence[Sentence], budget_tokens: int, passage_tokens: Sequence[int]
 ) -> list[Sentence]:
     """The sentences to keep, in passage order.
 
-    Opening a passage costs `passage_tokens` (its citation line). A sentence that leans back is
+    Opening passage p costs `passage_tokens[p]` (its citation line). A sentence that leans back is
     kept together with the one before it, or not at all. Equal scores: the earlier passage, then
     the earlier sentence.
     """
@@ -48,7 +48,7 @@ def select_sentences(
     for sentence in sorted(sentences, key=lambda s: (-s.score, s.passage, s.index)):
         group = [s for s in _with_support(sentence, by_place) if (s.passage, s.index) not in kept]
         cost = sum(s.tokens for s in group)
-        cost += 0 if sentence.passage in open_passages else passage_tokens
+        cost += 0 if sentence.passage in open_passages else passage_tokens[sentence.passage]
         if group and spent + cost <= budget_tokens:
             kept.update({(s.passage, s.index): s for s in group})
             open_passages.add(sentence.passage)
@@ -61,3 +61,11 @@ def _with_support(sentence: Sentence, by_place: dict[tuple[int, int], Sentence])
     if before is not None and leans_back(sentence.text):
         return [before, sentence]
     return [sentence]
+
+
+def without_worst(kept: Sequence[Sentence]) -> list[Sentence]:
+    """`kept` without its lowest score, and without a sentence that leaned back on that one."""
+    worst = min(kept, key=lambda sentence: (sentence.score, -sentence.passage, -sentence.index))
+    left = [sentence for sentence in kept if sentence is not worst]
+    leaning = (worst.passage, worst.index + 1)
+    return [s for s in left if (s.passage, s.index) != leaning or not leans_back(s.text)]

@@ -18,6 +18,7 @@ _MARKS = (
 )
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _SAMPLE_BYTES = 1 << 18
+_WESTERN = "cp1252"
 
 
 def decode_text(content: bytes) -> str:
@@ -29,13 +30,23 @@ def decode_text(content: bytes) -> str:
     candidates = ["utf-8", *([declared.group(1).decode("ascii")] if declared else [])]
     for candidate in candidates if b"\x00" not in content[:64] else []:
         try:
-            return content.decode(candidate)
-        except (UnicodeDecodeError, LookupError):
+            text = content.decode(candidate)
+            text.encode("utf-8")  # `unicode_escape`, declared, can give lone surrogates
+        except (UnicodeError, LookupError):
             continue
-    best = from_bytes(content[:_SAMPLE_BYTES]).best()
+        return text
+    return _decode(content, _detected(content[:_SAMPLE_BYTES]))
+
+
+def _detected(sample: bytes) -> str:
+    """The likeliest encoding; the Western one if it is as likely as the best."""
+    matches = from_bytes(sample)
+    best = matches.best()
     if best is None:
         raise StageError("parse", "the bytes are text in no known encoding")
-    return _decode(content, best.encoding)
+    rank = (best.chaos, best.coherence)
+    equals = [match.encoding for match in matches if (match.chaos, match.coherence) == rank]
+    return _WESTERN if _WESTERN in equals else best.encoding
 
 
 def _decode(content: bytes, encoding: str) -> str:

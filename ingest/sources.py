@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,16 +42,30 @@ def list_sources(paths: Iterable[Path]) -> Listing:
     complete: list[str] = []
     errors: list[StageError] = []
     for path in paths:
-        if path.is_dir():
+        kind = _kind(path)
+        if kind == "folder":
             before = len(errors)
             files.update({source_of(file): file for file in _walk(path, errors)})
             if len(errors) == before:
                 complete.append(source_of(path))
-        elif path.exists():
+        elif kind == "file":
             files[source_of(path)] = path
         else:
-            raise InputError(f"{path}: no such file or folder")
+            raise InputError(f"{path}: {kind}")
     return Listing(dict(sorted(files.items())), tuple(complete), tuple(errors))
+
+
+def _kind(path: Path) -> str:
+    """`file`, `folder`, or in words why it is neither."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "no such file or folder"
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "file" if stat.S_ISREG(mode) else "neither a file nor a folder"
 
 
 def source_of(path: Path) -> str:
@@ -66,14 +81,17 @@ def file_name(source: str) -> str:
 def _walk(folder: Path, errors: list[StageError]) -> Iterable[Path]:
     def note(error: OSError) -> None:
         cause = error.strerror or describe(error)
-        errors.append(StageError("list", cause, document=str(error.filename)))
+        errors.append(StageError("list", cause, document=Path(error.filename).absolute().as_uri()))
 
     for root, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(root, name)
-            if not name.startswith(".") and (path.is_file() or path.is_symlink()):
+            kind = "hidden" if name.startswith(".") else _kind(path)
+            if kind == "file":
                 yield path
+            elif kind not in ("hidden", "folder"):
+                errors.append(StageError("list", kind, document=path.absolute().as_uri()))
 
 
 def find_changes(

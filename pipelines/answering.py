@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compress.context import Compressed, compress
 from ragplane.core.errors import OverloadedError, UnavailableError, describe
 from ragplane.core.schema import Answer, Citation, Context, Usage
 from retrieval.citations import resolve_citations
-from retrieval.extract import extract_answer
+from retrieval.extract import extract_answer, is_relevant
 from retrieval.prompt import NOT_FOUND, SYSTEM, user_message
 from retrieval.search import Retrieved, Searcher, Stopwatch
 from retrieval.stores.base import CorpusKey
@@ -45,10 +45,12 @@ class Answerer:
     async def context(self, question: str, key: CorpusKey, budget_tokens: int) -> Context:
         """The compressed context for `question`, at most `budget_tokens` long.
 
-        Raises as `Searcher.search`, and InputError for a budget that is too small.
+        Raises as `Searcher.search`, and InputError for a budget that is too small. A reranker that
+        is down is skipped and reported in `degradations`.
         """
-        _, compressed = await self._retrieve(question, key, budget_tokens, Stopwatch())
-        return compressed.context
+        retrieved, compressed = await self._retrieve(question, key, budget_tokens, Stopwatch())
+        context = compressed.context
+        return replace(context, degradations=retrieved.result.degradations + context.degradations)
 
     async def ask(self, question: str, key: CorpusKey, budget_tokens: int) -> Answer:
         """Answer `question` from the corpus, within `budget_tokens` of context.
@@ -76,7 +78,7 @@ class Answerer:
             timings_ms={**stages, **watch.timings_ms},
             degradations=(
                 *retrieved.result.degradations,
-                *compressed.degradations,
+                *compressed.context.degradations,
                 *written.degradations,
             ),
         )
@@ -92,22 +94,25 @@ class Answerer:
         return retrieved, compressed
 
     async def _write(self, question: str, context: Context) -> _Written:
-        text, citations = extract_answer(context, self._abstain_below)
-        extracted = _Written(text, citations, None, ())
-        if self._generator is None or not text:
-            return extracted
+        if self._generator is None or not is_relevant(context, self._abstain_below):
+            return self._extracted(context)
         try:
             generation = await self._generator.generate(
                 SYSTEM, user_message(question, context.text), max_tokens=_MAX_ANSWER_TOKENS
             )
         except (UnavailableError, OverloadedError) as error:
-            reason = f"generate: extracted instead ({describe(error)})"
-            return _Written(text, citations, None, (reason,))
+            return self._extracted(context, f"generate: extracted instead ({describe(error)})")
+        if not generation.text.strip():
+            return self._extracted(context, "generate: extracted instead (an empty completion)")
         return _generated(generation, context)
+
+    def _extracted(self, context: Context, *degradations: str) -> _Written:
+        text, citations = extract_answer(context, self._abstain_below)
+        return _Written(text, citations, None, degradations)
 
 
 def _generated(generation: Generation, context: Context) -> _Written:
-    if NOT_FOUND in generation.text:
+    if generation.text.strip().rstrip(".") == NOT_FOUND:
         return _Written("", (), generation, ())
     cited = resolve_citations(generation.text, context)
     degradations = tuple(

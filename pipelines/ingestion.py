@@ -14,11 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ingest.identity import document_id
 from ingest.parsed import ParseRequest, ParseResult
 from ingest.sources import Changes, Listing, find_changes, hash_files, list_sources
 from ingest.workers import ParserProcess, ParserSpec
-from ragplane.core.errors import RagplaneError, StageError, describe
+from ragplane.core.errors import InputError, NonFiniteError, RagplaneError, StageError, describe
 from ragplane.core.schema import Document
 from ragplane.core.telemetry import tracer
 from retrieval.stores.base import CorpusKey, Store
@@ -43,12 +46,13 @@ class Progress(Protocol):
 
 @dataclass(slots=True)
 class IngestReport:
-    """What a run did. `pages` and `chunks` count the documents that this run read."""
+    """What a run did. `pages`, `chunks` and `tokens` count the documents that this run read."""
 
     corpus: str
     documents: Counter[str] = field(default_factory=Counter)
     pages: Counter[str] = field(default_factory=Counter)
     chunks: int = 0
+    tokens: int = 0
     seconds: float = 0.0
     errors: list[StageError] = field(default_factory=list)
     stopped: bool = False
@@ -73,12 +77,21 @@ class IngestReport:
                 "failed": self.pages["failed"],
             },
             "chunks": self.chunks,
+            "tokens": self.tokens,
             "seconds": round(self.seconds, 2),
             "errors": [
                 {"document": e.document, "page": e.page, "stage": e.stage, "cause": e.cause}
                 for e in self.errors
             ],
         }
+
+
+class _EncoderDown(Exception):
+    """The encoder cannot encode anything now."""
+
+    def __init__(self, cause: RagplaneError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class Ingestion:
@@ -93,6 +106,7 @@ class Ingestion:
         self._workers = workers
         self._progress = progress
         self._known: dict[str, Document] = {}
+        self._dimensions = 0
 
     async def run(self, paths: Sequence[Path], key: CorpusKey) -> IngestReport:
         """Bring the corpus up to date with the files and folders in `paths`.
@@ -122,9 +136,8 @@ class Ingestion:
         except RagplaneError as error:
             self._stop(report, "embed", error, None)
             return
-        await self._store.open_corpus(
-            key, fingerprint=fingerprint, dimensions=probe.vectors.shape[1]
-        )
+        self._dimensions = probe.vectors.shape[1]
+        await self._store.open_corpus(key, fingerprint=fingerprint, dimensions=self._dimensions)
 
     async def _changes(self, listing: Listing, key: CorpusKey) -> Changes:
         hashes = await asyncio.to_thread(hash_files, listing.files)
@@ -168,33 +181,38 @@ class Ingestion:
         try:
             result = await parser.parse(request)
             pages = len(result.pages)
-            if await self._write(result, report):
-                report.documents["added" if known is None else "updated"] += 1
-                report.pages.update(page.route for page in result.pages)
-                report.chunks += len(result.chunks)
+            await self._write(result)
+            _count(report, result, "added" if known is None else "updated")
         except StageError as error:
             self._fail(report, error, source)
+        except RagplaneError as error:  # what every document needs is down
+            self._stop(report, "store", error, source)
+        except _EncoderDown as error:
+            self._stop(report, "embed", error.cause, source)
         self._progress.advance(source, pages)
 
-    async def _write(self, result: ParseResult, report: IngestReport) -> bool:
-        """Embed and store one document; False if the run had to stop."""
-        source = result.document.source
+    async def _write(self, result: ParseResult) -> None:
+        """Embed and store one document."""
+        vectors = await self._embed([chunk.embedded_text for chunk in result.chunks])
+        await self._store.replace_document(result.document, result.pages, result.chunks, vectors)
+
+    async def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors, float32 [len(texts), dimensions].
+
+        Raises StageError `embed` for a text the encoder refuses, _EncoderDown if it answers
+        nothing.
+        """
+        if not texts:
+            return np.zeros((0, self._dimensions), np.float32)
         try:
-            texts = [chunk.embedded_text for chunk in result.chunks]
             embedded = await self._encoder.embed(texts)
+        except (InputError, NonFiniteError) as error:
+            raise StageError("embed", describe(error)) from error
         except RagplaneError as error:
-            self._stop(report, "embed", error, source)
-            return False
-        try:
-            await self._store.replace_document(
-                result.document, result.pages, result.chunks, embedded.vectors
-            )
-        except StageError:
-            raise
-        except RagplaneError as error:
-            self._stop(report, "store", error, source)
-            return False
-        return True
+            raise _EncoderDown(error) from error
+        if embedded.truncated_inputs:
+            raise StageError("embed", f"the encoder cut {embedded.truncated_inputs} chunks")
+        return embedded.vectors
 
     async def _delete_gone(self, changes: Changes, key: CorpusKey, report: IngestReport) -> None:
         for source in changes.deleted:
@@ -223,3 +241,10 @@ class Ingestion:
         report.stopped = True
         report.documents["failed"] += 1 if source else 0
         report.errors.append(StageError(stage, describe(error), document=source))
+
+
+def _count(report: IngestReport, result: ParseResult, change: Literal["added", "updated"]) -> None:
+    report.documents[change] += 1
+    report.pages.update(page.route for page in result.pages)
+    report.chunks += len(result.chunks)
+    report.tokens += sum(chunk.tokens for chunk in result.chunks)

@@ -23,10 +23,11 @@ from retrieval.fusion import fuse
 from retrieval.stores.base import CorpusKey, Scored, Store
 from serve.encoder import Encoder
 
+MAX_K = 200
 _LEG_LIMIT = 50
 _RERANK_LIMIT = 24
 _RERANK_TIMEOUT_S = 20.0
-_WEIGHTS: Mapping[str, float] = {"dense": 1.0, "lexical": 1.0}
+_WEIGHTS: Mapping[str, float] = {"dense": 1.0, "lexical": 0.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,9 @@ class Searcher:
     async def search(self, query: str, key: CorpusKey, k: int) -> Retrieved:
         """The best `k` chunks for `query`.
 
-        Raises InputError for an empty query, k < 1 or an unknown corpus, and ConfigError for a
-        corpus that was embedded by another model. A reranker that is down or late is skipped and
-        reported.
+        Raises InputError for an empty query, a k out of 1 to 200 or an unknown corpus, and
+        ConfigError for a corpus that was embedded by another model. A reranker that is down or
+        late is skipped and reported.
         """
         _require_query(query, k)
         watch = Stopwatch()
@@ -77,8 +78,8 @@ class Searcher:
                 embedded = await self._encoder.embed([query], input_type="query")
             with watch.stage("legs"):
                 dense, lexical = await asyncio.gather(
-                    self._store.dense(key, embedded.vectors[0], _LEG_LIMIT),
-                    self._store.lexical(key, query, _LEG_LIMIT),
+                    self._store.dense(key, embedded.vectors[0], max(_LEG_LIMIT, 2 * k)),
+                    self._store.lexical(key, query, max(_LEG_LIMIT, 2 * k)),
                 )
             legs = {"dense": dense, "lexical": lexical}
             ranked = fuse(
@@ -139,8 +140,8 @@ def merge_identical(hits: Sequence[Hit]) -> list[Hit]:
 def _require_query(query: str, k: int) -> None:
     if not query.strip():
         raise InputError("the query is empty", param="query")
-    if k < 1:
-        raise InputError(f"k is {k}, but must be at least 1", param="k")
+    if not 1 <= k <= MAX_K:
+        raise InputError(f"k is {k}, but must be from 1 to {MAX_K}", param="k")
 
 
 def _hits(

@@ -159,6 +159,8 @@ class Context:
     """What a reader model gets. `text` is the prompt's context, `tokens` its measured length.
 
     `sources` maps the citation number used in `text` to its document; numbers count from 1.
+    `scored` is False where no reranker could tell good sentences from bad; then every span scores
+    0 and `degradations` says why.
     """
 
     text: str
@@ -168,6 +170,8 @@ class Context:
     tokens_dropped: int
     budget: int
     sources: dict[int, Document] = field(default_factory=dict)
+    scored: bool = True
+    degradations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ def corpus(run: Run, docs: Path) -> str:
         "documents",
         "pages",
         "chunks",
+        "tokens",
         "seconds",
         "errors",
     }

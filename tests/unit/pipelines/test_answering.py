@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from pipelines.answering import Answerer
 from pipelines.evaluation import evaluate, holds
 from pipelines.sample import Question
-from ragplane.core.errors import UnavailableError
+from ragplane.core.errors import ModelError, UnavailableError
 from retrieval.search import Searcher
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.memory import MemoryStore
+from serve.encoder import RerankScores
 from serve.fake import FakeEncoder
 from serve.generator import Generation, Generator
 from tests.unit.conftest import AddDocument
@@ -90,6 +93,30 @@ async def test_a_generator_that_is_down_falls_back_to_extraction(
     answer = await answerer(searcher, encoder, FakeGenerator(None)).ask(QUESTION, key, 100)
     assert answer.text == "The gate does open at noon. [1]"
     assert "extracted instead" in answer.degradations[0]
+
+
+async def test_an_empty_completion_falls_back_to_extraction(
+    searcher: Searcher, encoder: FakeEncoder, key: CorpusKey
+) -> None:
+    answer = await answerer(searcher, encoder, FakeGenerator(" ")).ask(QUESTION, key, 100)
+    assert answer.text == "The gate does open at noon. [1]"
+    assert "an empty completion" in answer.degradations[0]
+
+
+async def test_without_a_reranker_there_is_still_an_answer_that_says_so(
+    memory_store: MemoryStore, searcher: Searcher, key: CorpusKey
+) -> None:
+    class NoReranker(FakeEncoder):
+        async def rerank(self, query: str, texts: Sequence[str]) -> RerankScores:
+            raise ModelError("no rerank model is served")
+
+    encoder = NoReranker(dimensions=256)
+    asked = answerer(Searcher(memory_store, encoder), encoder, None)
+    answer = await asked.ask("gate noon", key, 100)
+    assert answer.text.startswith("The gate does open at noon. [1]")
+    assert [text.split(":")[0] for text in answer.degradations] == ["rerank", "compress"]
+    context = await asked.context("gate noon", key, 100)
+    assert context.degradations == answer.degradations
 
 
 async def test_nothing_relevant_abstains_without_calling_the_model(

@@ -9,7 +9,13 @@ import pytest
 
 from ingest.workers import ParserSpec
 from pipelines.ingestion import Ingestion, IngestReport
-from ragplane.core.errors import ConfigError, InputError, StageError, UnavailableError
+from ragplane.core.errors import (
+    ConfigError,
+    InputError,
+    NonFiniteError,
+    StageError,
+    UnavailableError,
+)
 from ragplane.core.models import read_encoder
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.memory import MemoryStore
@@ -122,6 +128,35 @@ async def test_an_encoder_that_is_down_stops_the_run_at_stage_embed(
     assert [error.stage for error in report.errors] == ["embed"]
     assert "ConnectError http://127.0.0.1:9: refused" in report.errors[0].cause
     assert await memory_store.documents(key) == {}
+
+
+async def test_a_text_that_the_encoder_refuses_costs_its_document_only(
+    folder: Path, memory_store: MemoryStore, key: CorpusKey
+) -> None:
+    class Picky(FakeEncoder):
+        async def embed(
+            self, texts: Sequence[str], *, input_type: InputType = "document"
+        ) -> Embeddings:
+            if any("pump" in text for text in texts):
+                raise NonFiniteError("input 0 gave NaN")
+            return await super().embed(texts, input_type=input_type)
+
+    report = await ingestion(memory_store, Picky(dimensions=256)).run([folder], key)
+    assert report.status == "completed_with_errors"
+    assert report.as_json()["documents"] == counts(added=1, failed=1)
+    assert (report.errors[0].stage, report.errors[0].cause) == (
+        "embed",
+        "NonFiniteError: input 0 gave NaN",
+    )
+
+
+async def test_a_document_without_text_is_kept_without_chunks(
+    tmp_path: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
+) -> None:
+    (tmp_path / "blank.txt").write_text(" \n ")
+    report = await ingestion(memory_store, encoder).run([tmp_path / "blank.txt"], key)
+    assert report.status == "completed"
+    assert (report.as_json()["pages"]["blank"], report.chunks, report.tokens) == (1, 0, 0)
 
 
 async def test_a_path_that_does_not_exist_is_refused(
