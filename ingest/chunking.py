@@ -6,7 +6,7 @@ between them. Borders fall at headings, then blocks, then sentences, then words,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.identity import chunk_id, text_sha256
@@ -29,6 +29,7 @@ class _Unit:
     heading_path: tuple[str, ...]
     is_heading: bool
     header: str | None
+    is_header: bool
 
 
 def chunk_document(
@@ -40,7 +41,8 @@ def chunk_document(
     """
     accepted = join_pages(page.text for page in pages)
     body_tokens = limit_tokens - tokenizer.special_tokens
-    units = _units(pages, accepted, tokenizer, body_tokens - int(body_tokens * _PREFIX_SHARE))
+    unit_tokens = max(1, body_tokens - int(body_tokens * _PREFIX_SHARE))
+    units = _units(pages, accepted, tokenizer, unit_tokens)
     chunks: list[Chunk] = []
     for group in _groups(units):
         chunks.extend(_pack(document, accepted, group, tokenizer, limit_tokens, len(chunks)))
@@ -68,6 +70,7 @@ def _units(
             heading_path=tuple(text for _, text in path),
             is_heading=block.kind == "heading",
             header=block.header,
+            is_header=block.header is not None and block.text == block.header,
         )
         fits = unit.tokens <= limit_tokens
         units.extend([unit] if fits else _split(unit, block, accepted, tokenizer, limit_tokens))
@@ -108,7 +111,7 @@ def _windows(
         count = max(1, last - first)
         pieces.append(replace(unit, start=unit.start + start, end=unit.start + end, tokens=count))
         first, start = last, end
-    return [_trimmed(piece, accepted) for piece in pieces if _trimmed(piece, accepted).end > 0]
+    return [_trimmed(piece, accepted) for piece in pieces]
 
 
 def _window_end(text: str, start: int, border: int) -> int:
@@ -157,6 +160,10 @@ def _pack(
     while rest:
         prefix = _prefix(document, rest[0], tokenizer, limit_tokens)
         count = _fitting(rest, tokenizer, limit_tokens, tokenizer.count(prefix) if prefix else 0)
+        if _only_headings(rest, count):
+            bare = _fitting(rest, tokenizer, limit_tokens, 0)
+            if not _only_headings(rest, bare):
+                prefix, count = "", bare
         chunk = _chunk(document, accepted, rest[:count], prefix, tokenizer, first_ordinal)
         while chunk.tokens > limit_tokens:  # counts of parts need not add up for every tokenizer
             if count == 1 and not prefix:
@@ -185,23 +192,38 @@ def _fitting(
     return count
 
 
+def _only_headings(units: Sequence[_Unit], count: int) -> bool:
+    """Whether the first units are headings parted from what they head."""
+    return count < len(units) and all(unit.is_heading for unit in units[:count])
+
+
 def _changes_table(before: _Unit, unit: _Unit) -> bool:
-    """Whether rows under a header would follow text that has none, or another table's rows."""
-    return unit.header is not None and unit.header != before.header
+    """Whether a table begins or ends between the two: a chunk has one header or none.
+
+    A table that begins right below a heading stays with it.
+    """
+    return unit.header != before.header and not (before.is_heading and unit.is_header)
 
 
 def _prefix(document: Document, first: _Unit, tokenizer: TextTokenizer, limit_tokens: int) -> str:
     """Title, the headings above the chunk that it does not hold itself, and its table header."""
     above = first.heading_path[:-1] if first.is_heading else first.heading_path
-    parts = [part for part in (document.title, *above) if part]
-    unique = list(dict.fromkeys(parts))
-    while True:
-        prefix = " > ".join(unique) + (f"\n{first.header}" if first.header else "")
-        if tokenizer.count(prefix) <= limit_tokens * _PREFIX_SHARE:
-            return prefix
-        if not unique:
-            return ""
-        unique.pop(0 if len(unique) > 1 else -1)
+    titles = list(dict.fromkeys(part for part in (document.title, *above) if part))
+    headers = [f"\n{first.header}", ""] if first.header and not first.is_header else [""]
+    for header in headers:  # rather no header than no title: the text holds it once anyway
+        for path in _shortened(titles):
+            prefix = " > ".join(path) + header
+            if tokenizer.count(prefix) <= limit_tokens * _PREFIX_SHARE:
+                return prefix
+    return ""
+
+
+def _shortened(titles: Sequence[str]) -> Iterator[Sequence[str]]:
+    """All titles, then fewer from the second on, at last the innermost alone."""
+    for count in range(len(titles), 0, -1):
+        yield [titles[0], *titles[len(titles) - count + 1 :]]
+    if len(titles) > 1:
+        yield titles[-1:]
 
 
 def _chunk(

@@ -214,8 +214,10 @@ def _continued_header(table: Table, last: tuple[Table, str] | None) -> str | Non
 
 def _table_blocks(table: Table, header: str | None) -> tuple[list[Block], str]:
     rows = [_markdown_row(row) for row in table.rows]
-    if header is None or rows[0] == header:
-        header, rows = rows[0], rows[1:]
+    if header is None:
+        header = rows[0]
+    elif rows[0] == header:  # repeated after the page break
+        rows = rows[1:]
     return [Block("table_row", row, table.bbox, header=header) for row in rows], header
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ingest.ocr import OcrEngine, OcrLine, Pixels, read_upright
 from ingest.order import reading_order
 from ingest.parsed import Line
+from ragplane.core.errors import StageError, describe
 from ragplane.core.schema import BBox
 
 _LINE_GAP = 0.9  # a larger gap than this many line heights ends a paragraph
@@ -15,15 +16,26 @@ _MIN_CONFIDENCE = 0.5
 
 
 def read_scan(
-    engine: OcrEngine, image: Pixels, dpi: float
+    engine: OcrEngine, image: Pixels, dpi: float, page: int
 ) -> tuple[tuple[tuple[Line, ...], ...], int]:
-    """Paragraphs of the image in reading order, boxes in points, and the rotation applied."""
-    page = read_upright(engine, image)
+    """Paragraphs of the image in reading order, boxes in points, and the rotation applied.
+
+    Raises StageError `ocr` with the number `page` and whatever the engine failed of.
+    """
+    try:
+        upright = read_upright(engine, image)
+    except Exception as error:
+        raise StageError("ocr", describe(error), page=page) from error
     scale = 72.0 / dpi
-    lines = [_line(found, scale) for found in page.lines if found.confidence >= _MIN_CONFIDENCE]
+    lines = [_line(found, scale) for found in upright.lines if found.confidence >= _MIN_CONFIDENCE]
     rows = _rows(lines)
-    ordered = reading_order(rows, lambda line: line.bbox, page.width_pixels * scale)
-    return tuple(_paragraphs(ordered)), page.rotation
+    ordered = reading_order(rows, lambda line: line.bbox, upright.width_pixels * scale)
+    return tuple(_paragraphs(ordered)), upright.rotation
+
+
+def upright_size(width: float, height: float, rotation: int) -> tuple[float, float]:
+    """The size of a page once it is turned, the one that the boxes of its lines refer to."""
+    return (height, width) if rotation in (90, 270) else (width, height)
 
 
 def _line(found: OcrLine, scale: float) -> Line:

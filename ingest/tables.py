@@ -49,6 +49,7 @@ def _edges(box: BBox) -> list[BBox]:
 
 def _components(rules: Sequence[BBox]) -> list[list[BBox]]:
     """Rules that touch each other, directly or through others."""
+    finished: list[list[BBox]] = []
     components: list[tuple[BBox, list[BBox]]] = []
     for rule in sorted(rules, key=lambda rule: (rule.y0, rule.x0)):
         bounds, members = rule, [rule]
@@ -56,10 +57,12 @@ def _components(rules: Sequence[BBox]) -> list[list[BBox]]:
         for other_bounds, other in components:
             if _touch(bounds, other_bounds):
                 bounds, members = _union(bounds, other_bounds), other + members
+            elif other_bounds.y1 + _TOLERANCE_POINTS < rule.y0:
+                finished.append(other)  # every further rule lies lower still
             else:
                 apart.append((other_bounds, other))
         components = [*apart, (bounds, members)]
-    return [members for _, members in components]
+    return finished + [members for _, members in components]
 
 
 def _touch(a: BBox, b: BBox) -> bool:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ingest.parsed import ParseRequest, ParseResult
-from ragplane.core.errors import RagplaneError, StageError, describe
+from ragplane.core.errors import StageError, describe
 
 if TYPE_CHECKING:
     from ingest.parse import Parser
@@ -54,7 +56,10 @@ class ParserProcess:
         self._kill()
 
     def _parse(self, request: ParseRequest) -> ParseResult:
-        connection = self._running()
+        try:
+            connection = self._running()
+        except OSError as error:
+            raise StageError("parse", f"no parser process ({describe(error)})") from error
         try:
             connection.send(request)
             if not connection.poll(self._spec.timeout_s):
@@ -63,7 +68,7 @@ class ParserProcess:
             outcome = connection.recv()
         except (EOFError, OSError) as error:
             raise StageError("parse", f"the parser process died ({self._reap()})") from error
-        if isinstance(outcome, RagplaneError):
+        if isinstance(outcome, StageError):
             raise outcome
         result: ParseResult = outcome
         return result
@@ -83,29 +88,30 @@ class ParserProcess:
 
     def _reap(self) -> str:
         """Why the process ended, in words."""
-        if self._process is None:
-            return "never started"
-        self._process.join(_GRACE_S)
-        code = self._process.exitcode
+        process = self._process
+        if process is None:
+            return "closed"
+        process.join(_GRACE_S)
+        code = process.exitcode
         self._kill()
         if code is not None and code < 0:
             return signal.Signals(-code).name
         return f"exit status {code}"
 
     def _kill(self) -> None:
-        if self._process is not None and self._process.is_alive():
-            self._process.kill()
-            self._process.join(_GRACE_S)
-        self._process = None
+        process, self._process = self._process, None  # first: `close` may run beside `_reap`
+        if process is not None and process.is_alive():
+            process.kill()
+            process.join(_GRACE_S)
 
 
 def _serve(connection: Connection, spec: ParserSpec) -> None:
     """The parser process: requests in, results or errors out, until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     # Imported here: the parent never parses, and the readers take seconds to import.
     from ingest.parse import Parser
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    parser = Parser(spec.tokenizer_file, spec.limit_tokens, spec.ocr_threads)
+    parser = cache(lambda: Parser(spec.tokenizer_file, spec.limit_tokens, spec.ocr_threads))
     while True:
         try:
             request: ParseRequest = connection.recv()
@@ -117,12 +123,10 @@ def _serve(connection: Connection, spec: ParserSpec) -> None:
             return
 
 
-def _outcome(parser: Parser, request: ParseRequest) -> ParseResult | RagplaneError:
+def _outcome(parser: Callable[[], Parser], request: ParseRequest) -> ParseResult | StageError:
     try:
-        return parser.parse(request)
-    except RagplaneError as error:
+        return parser().parse(request)
+    except StageError as error:
         return error
-    except MemoryError as error:
-        return StageError("parse", describe(error))
     except Exception as error:  # noqa: BLE001 - a reader's surprise costs its document only
         return StageError("parse", describe(error))

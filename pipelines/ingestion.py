@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,12 @@ from ingest.parsed import ParseRequest, ParseResult
 from ingest.sources import Changes, Listing, find_changes, hash_files, list_sources
 from ingest.workers import ParserProcess, ParserSpec
 from ragplane.core.errors import InputError, NonFiniteError, RagplaneError, StageError, describe
-from ragplane.core.schema import Document
+from ragplane.core.schema import Document, Route
 from ragplane.core.telemetry import tracer
 from retrieval.stores.base import CorpusKey, Store
 from serve.encoder import Encoder
 
 Status = Literal["completed", "completed_with_errors", "failed"]
-_ROUTES = ("text", "layout", "ocr", "vlm", "blank")
 _CHANGES = ("added", "updated", "unchanged", "deleted", "failed")
 
 
@@ -73,7 +72,7 @@ class IngestReport:
             "documents": {change: self.documents[change] for change in _CHANGES},
             "pages": {
                 "total": sum(self.pages.values()),
-                **{route: self.pages[route] for route in _ROUTES},
+                **{route: self.pages[route] for route in get_args(Route)},
                 "failed": self.pages["failed"],
             },
             "chunks": self.chunks,

@@ -5,6 +5,7 @@ People import from here only; the names of the rooms behind it are internal and 
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ragplane.core import __version__
@@ -18,10 +19,22 @@ from ragplane.core.errors import (
     StageError,
     UnavailableError,
 )
-from ragplane.core.schema import Answer, Chunk, Citation, Context, Document, Hit, SearchResult, Span
+from ragplane.core.schema import (
+    Answer,
+    Chunk,
+    Citation,
+    Context,
+    Document,
+    Hit,
+    SearchResult,
+    Span,
+    Usage,
+)
 
 if TYPE_CHECKING:
-    from ragplane.plane import Plane
+    from pipelines.ingestion import IngestReport, Progress
+    from ragplane.plane import Plane, SyncPlane
+    from retrieval.stores.base import CorpusStatus
 
 __all__ = [
     "Answer",
@@ -29,26 +42,37 @@ __all__ = [
     "Citation",
     "ConfigError",
     "Context",
+    "CorpusStatus",
     "DeadlineError",
     "Document",
     "Hit",
+    "IngestReport",
     "InputError",
     "ModelError",
     "OverloadedError",
     "Plane",
+    "Progress",
     "RagplaneError",
     "SearchResult",
     "Span",
     "StageError",
+    "SyncPlane",
     "UnavailableError",
+    "Usage",
     "__version__",
 ]
+
+_HOMES = {
+    "CorpusStatus": "retrieval.stores.base",
+    "IngestReport": "pipelines.ingestion",
+    "Plane": "ragplane.plane",
+    "Progress": "pipelines.ingestion",
+    "SyncPlane": "ragplane.plane",
+}
 
 
 def __getattr__(name: str) -> Any:
     # The rooms import ragplane.core, so the face can only be imported when it is asked for.
-    if name == "Plane":
-        from ragplane.plane import Plane
-
-        return Plane
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'ragplane' has no attribute {name!r}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
-from ragplane import __version__
+from ragplane.core import __version__, telemetry
 from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, load_settings
 from ragplane.core.errors import ConfigError, InputError, RagplaneError, describe
 from ragplane.render import (
@@ -184,7 +184,6 @@ def serve(
     ] = None,
 ) -> None:
     """Serve embeddings and reranking over HTTP (OpenAI, TEI and Cohere dialects)."""
-    from ragplane.core import telemetry
     from serve.server import run
 
     settings = load_settings(embed_model=embed_model, rerank_model=rerank_model, api_key=api_key)
@@ -212,8 +211,11 @@ def main() -> NoReturn:
 def _with_plane(work: Callable[[Plane], Awaitable[T]], **settings: Any) -> T:
     from ragplane.plane import Plane  # seconds of imports that --help does not need
 
+    loaded = load_settings(**settings)
+    telemetry.configure(loaded)
+
     async def run() -> T:
-        async with Plane.open(**settings) as plane:
+        async with Plane(loaded) as plane:
             return await work(plane)
 
     return asyncio.run(run())

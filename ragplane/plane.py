@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from functools import cached_property, wraps
 from pathlib import Path
 from types import TracebackType
@@ -13,9 +14,9 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from ingest.workers import ParserSpec
 from pipelines.answering import Answerer
 from pipelines.ingestion import Ingestion, IngestReport, Progress
-from ragplane.core import telemetry
 from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, Settings, load_settings
 from ragplane.core.cpu import available_cpus
+from ragplane.core.errors import UnavailableError
 from ragplane.core.models import read_encoder
 from ragplane.core.schema import Answer, Context, SearchResult
 from retrieval.search import Searcher
@@ -56,7 +57,8 @@ class Plane:
 
     @classmethod
     def open(cls, **settings: Any) -> Plane:
-        """A plane with these settings over the environment's and the file's.
+        """A plane with these settings (the fields of Settings) over the environment's and the
+        file's.
 
         Nothing is started before it is needed: the first call starts the embedded database and
         loads the model. Raises ConfigError for a setting that is wrong.
@@ -80,11 +82,15 @@ class Plane:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close connections and threads; the embedded database stops with its last user."""
-        for part in (self._generator, self._encoder, self._store):
-            if part is not None:
-                await part.aclose()
-        self._generator = self._encoder = self._store = None
+        """Close connections and threads; the embedded database stops with its last user.
+
+        Every part is closed, also if another fails to. A closed plane opens again when it is used.
+        """
+        async with AsyncExitStack() as stack:
+            for part in (self._store, self._encoder, self._generator):
+                if part is not None:
+                    stack.push_async_callback(part.aclose)
+            self._generator = self._encoder = self._store = None
 
     async def ingest(
         self,
@@ -118,8 +124,9 @@ class Plane:
     ) -> SearchResult:
         """The best `k` chunks for `query`, best first, with each stage's score and time.
 
-        Raises InputError for an empty query or an unknown corpus, ConfigError for a corpus that
-        another model embedded, UnavailableError if store or encoder are down.
+        Raises InputError for an empty query, a `k` out of 1 to 200 or an unknown corpus,
+        ConfigError for a corpus that another model embedded, UnavailableError if store or encoder
+        are down.
         """
         store, encoder = await self._parts()
         found = await Searcher(store, encoder).search(query, CorpusKey(tenant, corpus), k)
@@ -179,7 +186,6 @@ class Plane:
     async def _open_store(self) -> Store:
         async with self._opening:
             if self._store is None:
-                telemetry.configure(self._settings)
                 self._store = await open_store(self._settings)
             return self._store
 
@@ -251,5 +257,16 @@ class SyncPlane:
     status = _blocking(Plane.status)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine of the plane to its end and return its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """Run a coroutine of the plane to its end; an interrupt cancels it.
+
+        Raises UnavailableError once the plane is closed.
+        """
+        if self._loop.is_closed():
+            work.close()
+            raise UnavailableError("the synchronous plane is closed")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise

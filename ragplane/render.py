@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from compress.context import page_label
 from ingest.sources import file_name
-from ragplane.core.schema import Answer, Citation, Hit, SearchResult
+from ragplane.core.schema import Answer, Citation, Hit, Route, SearchResult
 
 if TYPE_CHECKING:
     from pipelines.ingestion import IngestReport
@@ -170,7 +171,10 @@ def status_json(corpus: str, held: CorpusStatus) -> dict[str, Any]:
     return {
         "corpus": corpus,
         "documents": held.documents,
-        "pages": {"total": sum(held.pages.values()), **held.pages},
+        "pages": {
+            "total": sum(held.pages.values()),
+            **{route: held.pages.get(route, 0) for route in get_args(Route)},
+        },
         "chunks": held.chunks,
         "tokens": held.tokens,
         "fingerprint": held.fingerprint,
@@ -205,8 +209,7 @@ def _citation_json(citation: Citation) -> dict[str, Any]:
 
 
 def _place(source: str, first: int, last: int) -> str:
-    pages = f"p. {first}" if first == last else f"pp. {first}-{last}"
-    return f"{file_name(source)}, {pages}"
+    return f"{file_name(source)}, {page_label(first, last)}"
 
 
 def _print_footer(total_ms: float, degradations: tuple[str, ...]) -> None:

@@ -23,8 +23,16 @@ Reader = Callable[[bytes, ReadContext], ParsedDocument]
 
 
 def title_or_name(title: str | None, name: str) -> str:
-    """A trimmed title, or the file's name without its ending, spelt as words."""
-    if title and title.strip():
-        return " ".join(title.split())
+    """A trimmed title, or the file's name without its ending, spelt as words.
+
+    NUL and lone surrogates, which no store takes, are left out; a file name may hold the latter.
+    """
+    if title and (words := _storable(title).split()):
+        return " ".join(words)
+    name = _storable(name)
     stem = name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
     return stem.replace("_", " ").replace("-", " ").strip() or name
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", errors="ignore").decode("utf-8").replace("\x00", "")

@@ -21,6 +21,7 @@ from ragplane.core.schema import Block
 _MIME = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _MAX_UNZIPPED_BYTES = 512 << 20
 _MAX_UNZIP_RATIO = 200
+_MALFORMED = (AttributeError, KeyError, ValueError, SyntaxError)  # the library's, on bad XML
 
 
 def read_docx(content: bytes, context: ReadContext) -> ParsedDocument:
@@ -29,11 +30,12 @@ def read_docx(content: bytes, context: ReadContext) -> ParsedDocument:
     _refuse_bomb(content)
     try:
         document = docx.Document(io.BytesIO(content))
-    except (PackageNotFoundError, zipfile.BadZipFile, KeyError, ValueError, SyntaxError) as error:
+        blocks = list(_blocks(document))
+        title = document.core_properties.title
+    except (PackageNotFoundError, zipfile.BadZipFile, *_MALFORMED) as error:
         raise StageError("parse", f"not a readable DOCX ({error})") from error
-    blocks = list(_blocks(document))
     heading = next((block.text for block in blocks if block.kind == "heading"), None)
-    title = title_or_name(document.core_properties.title or heading, context.name)
+    title = title_or_name(title.strip() or heading, context.name)
     return ParsedDocument(title, _MIME, (flowing_page(blocks, time.perf_counter() - started),))
 
 
@@ -73,9 +75,7 @@ def _table(table: Table) -> Iterator[Block]:
     rows = [_cells(row) for row in table.rows]
     rows = [row for row in rows if any(row)]
     header = _markdown(rows[0]) if rows else None
-    if header and len(rows) == 1:
-        yield Block("paragraph", header)
-    for row in rows[1:]:
+    for row in rows:
         yield Block("table_row", _markdown(row), header=header)
 
 

@@ -15,7 +15,7 @@ from ragplane.core.errors import StageError
 from ragplane.core.schema import Block
 
 _INVISIBLE = frozenset(
-    "script style noscript template head nav svg iframe object form button select".split()
+    "script style noscript template head nav svg iframe object button select".split()
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _INLINE = frozenset(
@@ -35,7 +35,7 @@ def read_html(content: bytes, context: ReadContext) -> ParsedDocument:
         raise StageError("parse", f"not a readable HTML file ({error})") from error
     blocks = list(_walk(root))
     heading = next((block.text for block in blocks if block.kind == "heading"), None)
-    title = title_or_name(root.findtext(".//title") or heading, context.name)
+    title = title_or_name((root.findtext(".//title") or "").strip() or heading, context.name)
     return ParsedDocument(
         title, "text/html", (flowing_page(blocks, time.perf_counter() - started),)
     )
@@ -67,15 +67,15 @@ def _block(element: Any) -> Iterator[Block]:
         if text:
             yield Block("heading", text, level=_HEADINGS[tag])
     elif tag == "pre":
-        code = "".join(element.itertext()).strip("\n")
+        code = _visible(element, line_break="\n").strip("\n")
         if code.strip():
             yield Block("code", code)
     elif tag == "table":
         yield from _table(element)
-    elif tag == "li" and not any(child.tag in ("ul", "ol", "p", "div") for child in element):
-        text = _text(element)
-        if text:
-            yield Block("list_item", f"- {text}")
+    elif tag == "li":
+        for block in _walk(element):
+            is_text = block.kind == "paragraph"
+            yield Block("list_item", f"- {block.text}") if is_text else block
     else:
         yield from _walk(element)
 
@@ -91,40 +91,47 @@ def _table(table: Any) -> Iterator[Block]:
     if caption is not None and _text(caption):
         yield Block("paragraph", _text(caption))
     rows = [
-        [_text(cell).replace("|", "\\|") for cell in row if cell.tag in ("td", "th")]
-        for row in table.iter("tr")
+        [cell for cell in row if cell.tag in ("td", "th") and not _is_hidden(cell)]
+        for row in _rows(table)
     ]
-    rows = [row for row in rows if any(row)]
+    rows = [row for row in rows if any(map(_text, row))]
     if len(rows) == 1 or all(len(row) == 1 for row in rows):
         for row in rows:  # a table used for layout
-            yield Block("paragraph", " ".join(cell for cell in row if cell))
+            for cell in row:
+                yield from _walk(cell)
         return
-    for row in rows[1:]:
+    for row in rows:
         yield Block("table_row", _markdown(row), header=_markdown(rows[0]))
 
 
-def _markdown(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _rows(table: Any) -> Iterator[Any]:
+    """The shown rows of a table, without those of the tables in its cells."""
+    for part in table:
+        if part.tag == "tr" and not _is_hidden(part):
+            yield part
+        elif part.tag in ("thead", "tbody", "tfoot") and not _is_hidden(part):
+            yield from _rows(part)
+
+
+def _markdown(row: list[Any]) -> str:
+    return "| " + " | ".join(_text(cell).replace("|", "\\|") for cell in row) + " |"
 
 
 def _text(element: Any) -> str:
     """The visible text of an element on one line."""
-    pieces: list[str] = []
-    _collect(element, pieces)
-    return " ".join("".join(pieces).split())
+    return " ".join(_visible(element, line_break=" ").split())
 
 
-def _collect(element: Any, pieces: list[str]) -> None:
-    pieces.append(element.text or "")
+def _visible(element: Any, *, line_break: str) -> str:
+    pieces = [element.text or ""]
     for child in element:
         if child.tag == "br":
-            pieces.append(" ")
+            pieces.append(line_break)
         elif child.tag not in _INVISIBLE and not _is_hidden(child):
-            spaced = "" if child.tag in _INLINE else " "
-            pieces.append(spaced)
-            _collect(child, pieces)
-            pieces.append(spaced)
+            spaced = "" if child.tag in _INLINE else line_break
+            pieces.append(f"{spaced}{_visible(child, line_break=line_break)}{spaced}")
         pieces.append(child.tail or "")
+    return "".join(pieces)
 
 
 def _is_hidden(element: Any) -> bool:

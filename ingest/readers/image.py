@@ -12,8 +12,8 @@ from PIL import Image, ImageOps, ImageSequence, UnidentifiedImageError
 from ingest.layout import blocks_of_pages
 from ingest.parsed import ParsedDocument, RawPage
 from ingest.readers.base import ReadContext, title_or_name
-from ingest.scanned import read_scan
-from ragplane.core.errors import StageError, describe
+from ingest.scanned import read_scan, upright_size
+from ragplane.core.errors import StageError
 from ragplane.core.schema import PageSignals
 
 _ASSUMED_DPI = 150.0
@@ -49,14 +49,12 @@ def _read_frame(frame: Image.Image, number: int, context: ReadContext) -> RawPag
         scale = (_MAX_PIXELS / pixels) ** 0.5
         upright = upright.resize((int(upright.width * scale), int(upright.height * scale)))
         dpi *= scale
-    try:
-        paragraphs, rotation = read_scan(context.ocr, np.asarray(upright), dpi)
-    except RuntimeError as error:
-        raise StageError("ocr", describe(error), page=number) from error
+    paragraphs, rotation = read_scan(context.ocr, np.asarray(upright), dpi, number)
+    width, height = upright_size(upright.width * 72 / dpi, upright.height * 72 / dpi, rotation)
     return RawPage(
         number=number,
-        width_points=upright.width * 72 / dpi,
-        height_points=upright.height * 72 / dpi,
+        width_points=width,
+        height_points=height,
         rotation=rotation,
         route="ocr",
         reason="the file is an image",

@@ -38,8 +38,7 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[Block]:
                 row = "| " + " | ".join(cells) + " |"
                 if opened[-1].type == "thead_open":
                     header = row
-                else:
-                    yield Block("table_row", row, header=header)
+                yield Block("table_row", row, header=header)
         elif token.type in ("fence", "code_block"):
             yield Block("code", token.content.rstrip("\n"))
         elif token.type == "html_block":

@@ -14,7 +14,7 @@ from ingest.ocr import Pixels
 from ingest.order import reading_order
 from ingest.parsed import Line, ParsedDocument, RawPage, Table
 from ingest.readers.base import ReadContext, title_or_name
-from ingest.scanned import read_scan
+from ingest.scanned import read_scan, upright_size
 from ingest.tables import Word, ruled_tables
 from ingest.triage import Decision, decide, unmapped_share
 from ragplane.core.errors import StageError, describe
@@ -63,29 +63,29 @@ def _read_page(document: Any, index: int, context: ReadContext) -> RawPage:
     decision = decide(signals, context.thresholds)
     paragraphs: tuple[tuple[Line, ...], ...] = ()
     tables: tuple[Table, ...] = ()
-    rotation = int(page.rotation)
+    turned = 0
     if decision.route == "ocr":
         paragraphs, turned = _recognise(page, context)
-        rotation = (rotation + turned) % 360
     elif decision.route == "text":
         paragraphs, tables = _read_text(page, text, drawings)
-    return _raw_page(page, signals, decision, rotation, paragraphs, tables, started)
+    return _raw_page(page, signals, decision, turned, paragraphs, tables, started)
 
 
 def _raw_page(
     page: Any,
     signals: PageSignals,
     decision: Decision,
-    rotation: int,
+    turned: int,
     paragraphs: tuple[tuple[Line, ...], ...],
     tables: tuple[Table, ...],
     started: float,
 ) -> RawPage:
+    width, height = upright_size(float(page.rect.width), float(page.rect.height), turned)
     return RawPage(
         number=page.number + 1,
-        width_points=float(page.rect.width),
-        height_points=float(page.rect.height),
-        rotation=rotation,
+        width_points=width,
+        height_points=height,
+        rotation=(int(page.rotation) + turned) % 360,
         route=decision.route,
         reason=decision.reason,
         signals=signals,
@@ -232,9 +232,10 @@ def _paragraph_box(lines: list[Line]) -> BBox:
 def _recognise(page: Any, context: ReadContext) -> tuple[tuple[tuple[Line, ...], ...], int]:
     dpi = _dpi(float(page.rect.width), float(page.rect.height))
     try:
-        return read_scan(context.ocr, _render(page, dpi), dpi)
+        image = _render(page, dpi)
     except (RuntimeError, ValueError) as error:
-        raise StageError("ocr", describe(error), page=page.number + 1) from error
+        raise StageError("parse", describe(error), page=page.number + 1) from error
+    return read_scan(context.ocr, image, dpi, page.number + 1)
 
 
 def _dpi(width_points: float, height_points: float) -> float:

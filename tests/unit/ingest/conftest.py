@@ -18,7 +18,7 @@ from ragplane.core.tokens import TextTokenizer
 
 
 class FakeOcr:
-    """Finds the same lines, one below the other, on every image, and remembers the images."""
+    """Finds the same lines in the middle of every image, and remembers the images."""
 
     def __init__(self, texts: Sequence[str] = ("recognised text",)) -> None:
         self.texts = texts
@@ -26,8 +26,9 @@ class FakeOcr:
 
     def recognise(self, image: Pixels) -> list[OcrLine]:
         self.images.append(image)
+        top = 0.4 * image.shape[0]
         return [
-            OcrLine(text, BBox(100, 100 + 40 * row, 500, 130 + 40 * row), 0.95)
+            OcrLine(text, BBox(100, top + 40 * row, 500, top + 40 * row + 30), 0.95)
             for row, text in enumerate(self.texts)
         ]
 

@@ -187,12 +187,15 @@ def table(y: float, *rows: tuple[str, str], x: float = 72) -> Table:
 
 
 def rows_of(blocks: Sequence[Block]) -> list[tuple[str, str | None]]:
-    return [(block.text, block.header) for block in blocks if block.kind == "table_row"]
+    """The rows below a header, each with that header."""
+    rows = [block for block in blocks if block.kind == "table_row"]
+    return [(row.text, row.header) for row in rows if row.text != row.header]
 
 
 def test_first_row_is_the_header_of_the_others() -> None:
     [blocks] = blocks_of(raw_page(tables=[table(100, ("Item", "Price"), ("a|b", "1"))]))
     assert rows_of(blocks) == [("| a\\|b | 1 |", HEADER)]
+    assert (blocks[0].text, blocks[0].header) == (HEADER, HEADER)
 
 
 def test_table_stands_between_the_text_above_and_below() -> None:
@@ -201,7 +204,7 @@ def test_table_stands_between_the_text_above_and_below() -> None:
         line("Below.", 400),
         tables=[table(200, ("Item", "Price"), ("Lamp", "12"))],
     )
-    assert texts_of(page) == [["Above.", LAMP, "Below."]]
+    assert texts_of(page) == [["Above.", HEADER, LAMP, "Below."]]
 
 
 def test_table_stays_in_its_own_column() -> None:
@@ -215,7 +218,9 @@ def test_table_stays_in_its_own_column() -> None:
         at("Right below.", 320, 300),
         tables=[table(200, ("Item", "Price"), ("Lamp", "12"))],
     )
-    assert texts_of(page) == [["Left above.", LAMP, "Left below.", "Right above.", "Right below."]]
+    assert texts_of(page) == [
+        ["Left above.", HEADER, LAMP, "Left below.", "Right above.", "Right below."]
+    ]
 
 
 FIRST = table(600, ("Item", "Price"), ("Lamp", "12"))

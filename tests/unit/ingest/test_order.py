@@ -22,7 +22,7 @@ def column(x0: float, x1: float, tops: Sequence[float] = (100, 200, 300)) -> lis
 HEADING = BBox(50, 40, 550, 70)
 FOOTNOTE = BBox(50, 700, 550, 720)
 LEFT, RIGHT = column(50, 280), column(320, 550, (110, 190, 310))
-THIRDS = [column(50, 200), column(225, 375), column(400, 550)]
+THREE = [*column(50, 200), *column(225, 375), *column(400, 550)]
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,13 @@ THIRDS = [column(50, 200), column(225, 375), column(400, 550)]
         pytest.param(LEFT + RIGHT, id="two columns"),
         pytest.param([HEADING, *LEFT, *RIGHT], id="two columns under a heading"),
         pytest.param([HEADING, *LEFT, *RIGHT, FOOTNOTE], id="two columns between full widths"),
-        pytest.param(sum(THIRDS, []), id="three columns"),
-        pytest.param([HEADING, *sum(THIRDS, [])], id="three columns under a heading"),
+        pytest.param(THREE, id="three columns"),
+        pytest.param([HEADING, *THREE], id="three columns under a heading"),
         pytest.param(
-            [*LEFT, *RIGHT, BBox(50, 400, 550, 430), *column(50, 280, (450, 520))]
-            + column(320, 550, (450, 530)),
+            [
+                *(*LEFT, *RIGHT, BBox(50, 400, 550, 430)),
+                *(*column(50, 280, (450, 520)), *column(320, 550, (450, 530))),
+            ],
             id="a heading between two pairs of columns",
         ),
         pytest.param([BBox(50, 100, 90, 112), BBox(95, 100, 140, 112)], id="words of one line"),

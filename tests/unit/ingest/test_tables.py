@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -15,7 +16,10 @@ CELLS = (("Item", "Price"), ("Lamp", "12"), ("Desk", "80"))
 
 def words_in(cells: Iterable[Sequence[str]], left: float = 100.0) -> list[Word]:
     return [
-        Word(text, BBox(left + 100 * column + 5, 104 + 20 * row, left + 100 * column + 40, 116 + 20 * row))
+        Word(
+            text,
+            BBox(left + 100 * column + 5, 104 + 20 * row, left + 100 * column + 40, 116 + 20 * row),
+        )
         for row, texts in enumerate(cells)
         for column, text in enumerate(texts)
     ]
@@ -83,3 +87,10 @@ def test_separate_grids_are_separate_tables() -> None:
     words = words_in(CELLS) + words_in([("A", "B"), ("1", "2"), ("3", "4")], left=350)
     tables = sorted(ruled_tables(boxes, words), key=lambda table: table.bbox.x0)
     assert [table.rows[0] for table in tables] == [("Item", "Price"), ("A", "B")]
+
+
+def test_very_many_strokes_take_time_in_proportion() -> None:
+    dashes = [BBox(14.0 * x, 3.0 * y, 14.0 * x + 9, 3.0 * y) for x in range(40) for y in range(500)]
+    started = time.process_time()
+    assert ruled_tables(dashes, []) == []
+    assert time.process_time() - started < 8

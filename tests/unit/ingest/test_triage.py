@@ -9,9 +9,7 @@ import pytest
 from ingest.triage import Thresholds, decide, unmapped_share
 from ragplane.core.schema import PageSignals, Route
 
-GOOD = PageSignals(
-    characters=1500, words=250, unmapped_share=0.0, image_coverage=0.0, drawings=0
-)
+GOOD = PageSignals(characters=1500, words=250, unmapped_share=0.0, image_coverage=0.0, drawings=0)
 EMPTY = replace(GOOD, characters=0, words=0)
 
 

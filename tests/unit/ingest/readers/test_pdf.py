@@ -1,0 +1,270 @@
+"""PDF pages: routes, order, tables, rotation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pymupdf
+import pytest
+
+from ingest.ocr import OcrLine, Pixels
+from ingest.parsed import ParsedDocument
+from ragplane.core.errors import StageError
+from ragplane.core.schema import BBox, Page
+
+Draw = Callable[[Any], None]
+Text = Callable[..., Draw]
+MakePdf = Callable[..., bytes]
+Read = Callable[..., ParsedDocument]
+
+BODY = "The lamp stands on the desk and shines all night."
+
+
+def texts(page: Page) -> list[str]:
+    return [block.text for block in page.blocks]
+
+
+def blank(page: Any) -> None:
+    """Draws nothing."""
+
+
+def all_of(*draws: Draw) -> Draw:
+    def draw(page: Any) -> None:
+        for one in draws:
+            one(page)
+
+    return draw
+
+
+# Routes
+
+
+def test_each_page_takes_its_own_route(
+    make_pdf: MakePdf, read: Read, text: Text, scan: Draw, ocr: Any
+) -> None:
+    document = read(make_pdf(text(BODY), blank, scan, text(BODY)))
+    assert document.mime == "application/pdf"
+    assert [(page.number, page.route) for page in document.pages] == [
+        (1, "text"),
+        (2, "blank"),
+        (3, "ocr"),
+        (4, "text"),
+    ]
+    assert [texts(page) for page in document.pages] == [
+        [BODY],
+        [],
+        ["recognised text"],
+        [BODY],
+    ]
+    assert len(ocr.images) == 1
+    assert all(page.reason for page in document.pages)
+
+
+def test_file_whose_first_page_has_text_and_whose_others_are_scans_is_read_to_the_end(
+    make_pdf: MakePdf, read: Read, text: Text, scan: Draw
+) -> None:
+    document = read(make_pdf(text(BODY), scan, scan, scan))
+    assert [page.route for page in document.pages] == ["text", "ocr", "ocr", "ocr"]
+    assert all(page.blocks for page in document.pages)
+
+
+def test_hidden_text_layer_under_a_scan_is_not_trusted(
+    make_pdf: MakePdf, read: Read, text: Text, scan: Draw
+) -> None:
+    layer = text("jvnk layer " * 8, render_mode=3)
+    [page] = read(make_pdf(all_of(scan, layer))).pages
+    assert page.signals.invisible_characters > 60
+    assert (page.route, texts(page)) == ("ocr", ["recognised text"])
+
+
+def test_text_over_a_background_image_is_read(
+    make_pdf: MakePdf, read: Read, text: Text, scan: Draw
+) -> None:
+    lines = [text(f"{BODY} {number}", y=100 + 14 * number) for number in range(3)]
+    [page] = read(make_pdf(all_of(scan, *lines))).pages
+    assert page.route == "text"
+    assert page.signals.image_coverage == pytest.approx(1)
+
+
+def test_letters_drawn_as_shapes_are_recognised(make_pdf: MakePdf, read: Read) -> None:
+    def outlines(page: Any) -> None:
+        for number in range(80):
+            x, y = 72 + 5 * (number % 40), 100 + 20 * (number // 40)
+            page.draw_line((x, y), (x + 3, y + 9))
+
+    [page] = read(make_pdf(outlines)).pages
+    assert page.route == "ocr"
+
+
+def test_page_is_rendered_at_150_dpi_or_less_where_it_is_huge(
+    make_pdf: MakePdf, read: Read, scan: Draw, ocr: Any
+) -> None:
+    read(make_pdf(scan, size=(144, 288)))
+    read(make_pdf(scan, size=(14000, 14000)))
+    small, huge = (image.shape for image in ocr.images)
+    assert small == (600, 300, 3)
+    assert 10_000_000 < huge[0] * huge[1] <= 12_100_000
+
+
+# Text
+
+
+def test_columns_headings_and_lines(make_pdf: MakePdf, read: Read, text: Text) -> None:
+    left = [text(f"left line {number} of the page", 72, 150 + 12 * number) for number in range(4)]
+    right = [
+        text(f"right line {number} of the page", 330, 150 + 12 * number) for number in range(4)
+    ]
+    [page] = read(make_pdf(all_of(*right, *left, text("Two Columns", y=100, fontsize=20)))).pages
+    assert [(block.kind, block.level) for block in page.blocks] == [
+        ("heading", 1),
+        ("paragraph", 0),
+        ("paragraph", 0),
+    ]
+    assert texts(page)[0] == "Two Columns"
+    assert texts(page)[1].startswith("left line 0 of the page left line 1")
+    assert texts(page)[2].startswith("right line 0 of the page right line 1")
+
+
+def test_bold_and_monospaced_lines_are_told_apart(
+    make_pdf: MakePdf, read: Read, text: Text
+) -> None:
+    [page] = read(
+        make_pdf(
+            all_of(
+                text("Set up", y=100, fontname="hebo"),
+                text(BODY, y=130),
+                text("run --fast", y=160, fontname="cour"),
+            )
+        )
+    ).pages
+    assert [block.kind for block in page.blocks] == ["heading", "paragraph", "code"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name", "title"),
+    [
+        ({"title": "  The  Manual "}, "a.pdf", "The Manual"),
+        ({}, "year-report_2031.pdf", "year report 2031"),
+    ],
+)
+def test_title_is_the_metadatas_or_the_name(
+    metadata: dict[str, str],
+    name: str,
+    title: str,
+    make_pdf: MakePdf,
+    read: Read,
+    text: Text,
+) -> None:
+    def draw(page: Any) -> None:
+        text(BODY)(page)
+        page.parent.set_metadata(metadata)
+
+    assert read(make_pdf(draw), name).title == title
+
+
+# Tables
+
+
+def grid(rows: Sequence[Sequence[str]], x: float, y: float) -> Draw:
+    def draw(page: Any) -> None:
+        for r in range(len(rows) + 1):
+            page.draw_line((x, y + 20 * r), (x + 200, y + 20 * r))
+        for c in range(3):
+            page.draw_line((x + 100 * c, y), (x + 100 * c, y + 20 * len(rows)))
+        for r, row in enumerate(rows):
+            for c, cell in enumerate(row):
+                page.insert_text((x + 100 * c + 5, y + 20 * r + 14), cell, fontsize=9)
+
+    return draw
+
+
+PRICES = [("Item", "Price"), ("Lamp", "12"), ("Desk", "80")]
+
+
+def test_ruled_table_is_read_between_the_text(make_pdf: MakePdf, read: Read, text: Text) -> None:
+    [page] = read(
+        make_pdf(all_of(text("Above it.", y=80), grid(PRICES, 72, 100), text("Below it.", y=200)))
+    ).pages
+    assert texts(page) == [
+        "Above it.",
+        "| Item | Price |",
+        "| Lamp | 12 |",
+        "| Desk | 80 |",
+        "Below it.",
+    ]
+    assert {block.header for block in page.blocks if block.kind == "table_row"} == {
+        "| Item | Price |"
+    }
+
+
+def test_table_over_a_page_break_is_one_table(make_pdf: MakePdf, read: Read, text: Text) -> None:
+    first = all_of(text(BODY, y=100), grid(PRICES, 72, 740))
+    second = all_of(grid([("Chair", "30"), ("Shelf", "45")], 72, 60), text("The end.", y=200))
+    rows = [block for block in read(make_pdf(first, second)).pages[1].blocks if block.header]
+    assert [row.text for row in rows] == ["| Chair | 30 |", "| Shelf | 45 |"]
+    assert {row.header for row in rows} == {"| Item | Price |"}
+
+
+# Rotation
+
+
+@pytest.mark.parametrize("rotation", [90, 180, 270])
+def test_turned_page_is_read_upright_with_boxes_as_shown(
+    rotation: int, make_pdf: MakePdf, read: Read
+) -> None:
+    def turned(page: Any) -> None:
+        page.set_rotation(rotation)
+        for point, content in (((72, 100), "First line here."), ((72, 160), "Second line here.")):
+            place = pymupdf.Point(point) * page.derotation_matrix
+            page.insert_text(place, content, rotate=rotation)
+
+    [page] = read(make_pdf(turned)).pages
+    assert page.rotation == rotation
+    assert (page.width_points, page.height_points) == (
+        (595, 842) if rotation == 180 else (842, 595)
+    )
+    assert texts(page) == ["First line here.", "Second line here."]
+    for block, baseline in zip(page.blocks, (100, 160), strict=True):
+        assert block.bbox is not None
+        assert block.bbox.x0 == pytest.approx(72, abs=2)
+        assert block.bbox.y0 < baseline < block.bbox.y1
+        assert block.bbox.x1 - block.bbox.x0 > 4 * (block.bbox.y1 - block.bbox.y0)
+
+
+class SidewaysEngine:
+    """Reads well only an image that is wider than high."""
+
+    def recognise(self, image: Pixels) -> list[OcrLine]:
+        height, width = image.shape[:2]
+        if height > width:
+            return [OcrLine("sdewoys", BBox(10, 10, 40, height - 10), 0.6)]
+        return [OcrLine("A line along the long side.", BBox(10, 10, width - 10, 40), 0.97)]
+
+
+def test_sideways_scan_has_the_size_and_the_boxes_of_the_turned_page(
+    make_pdf: MakePdf, read: Read, scan: Draw
+) -> None:
+    [page] = read(make_pdf(scan), engine=SidewaysEngine()).pages
+    assert page.rotation == 90
+    assert (page.width_points, page.height_points) == (842, 595)
+    [block] = page.blocks
+    assert block.bbox is not None
+    assert block.bbox.x1 == pytest.approx(842 - 10 * 72 / 150, abs=1)
+    assert block.confidence == 0.97
+
+
+class BrokenEngine:
+    """Fails on every image."""
+
+    def recognise(self, image: Pixels) -> list[OcrLine]:
+        raise RuntimeError(f"no memory for {np.prod(image.shape)} bytes")
+
+
+def test_engine_that_fails_is_an_ocr_error_naming_the_page(
+    make_pdf: MakePdf, read: Read, text: Text, scan: Draw
+) -> None:
+    with pytest.raises(StageError, match=r"ocr: .*no memory") as caught:
+        read(make_pdf(text(BODY), scan), engine=BrokenEngine())
+    assert (caught.value.stage, caught.value.page) == ("ocr", 2)

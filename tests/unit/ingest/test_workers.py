@@ -1,0 +1,121 @@
+"""Parser processes: they work, they are killed, they hang, and the next document is parsed."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from ingest.parsed import ParseRequest, ParseResult
+from ingest.workers import ParserProcess, ParserSpec
+from ragplane.core.errors import StageError
+
+MakeParser = Callable[..., ParserProcess]
+
+
+def request_for(path: Path) -> ParseRequest:
+    return ParseRequest(path, "file:///a.txt", "acme", "manuals", generation=1)
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> ParseRequest:
+    file = tmp_path / "notes.txt"
+    file.write_text("One paragraph.")
+    return request_for(file)
+
+
+@pytest.fixture
+def stalled(tmp_path: Path) -> ParseRequest:
+    """A file that blocks whoever opens it, for nothing is ever written to it."""
+    pipe = tmp_path / "pipe.txt"
+    os.mkfifo(pipe)
+    return request_for(pipe)
+
+
+@pytest.fixture
+async def make_parser(tokenizer_file: Path) -> AsyncIterator[MakeParser]:
+    parsers: list[ParserProcess] = []
+
+    def make(timeout_s: float = 120.0) -> ParserProcess:
+        spec = ParserSpec(tokenizer_file, limit_tokens=40, ocr_threads=1, timeout_s=timeout_s)
+        parsers.append(ParserProcess(spec))
+        return parsers[-1]
+
+    yield make
+    for parser in parsers:
+        parser.close()
+
+
+def children() -> set[int]:
+    return {child.pid or 0 for child in multiprocessing.active_children()}
+
+
+async def assert_parses(parser: ParserProcess, request: ParseRequest) -> None:
+    result = await parser.parse(request)
+    assert [chunk.text for chunk in result.chunks] == ["One paragraph."]
+
+
+@asynccontextmanager
+async def parsing_under_way(
+    parser: ParserProcess, stalled: ParseRequest
+) -> AsyncIterator[asyncio.Task[ParseResult]]:
+    """A parse that has opened the stalled file and waits for what is in it."""
+    parsing = asyncio.create_task(parser.parse(stalled))
+    pipe = await asyncio.to_thread(stalled.path.open, "wb")  # returns when the parser opens it
+    with pipe:
+        yield parsing
+
+
+async def test_errors_come_back_and_a_killed_process_is_replaced(
+    make_parser: MakeParser, good: ParseRequest, stalled: ParseRequest, tmp_path: Path
+) -> None:
+    parser = make_parser()
+    before = children()
+    await assert_parses(parser, good)
+    [process] = children() - before
+
+    with pytest.raises(StageError, match="parse: No such file") as caught:
+        await parser.parse(request_for(tmp_path / "absent.txt"))
+    assert caught.value.stage == "parse"
+
+    # Not a path: the reader's surprise is an error of this document.
+    with pytest.raises(StageError, match=r"parse: AttributeError: .*read_bytes"):
+        await parser.parse(request_for(cast(Path, "no path")))
+
+    await assert_parses(parser, good)
+    assert children() - before == {process}  # errors cost no process
+
+    async with parsing_under_way(parser, stalled) as parsing:
+        os.kill(process, signal.SIGKILL)
+        with pytest.raises(StageError, match=r"parse: the parser process died \(SIGKILL\)"):
+            await parsing
+    await assert_parses(parser, good)
+    assert process not in children()
+
+
+async def test_close_ends_a_parse_under_way(make_parser: MakeParser, stalled: ParseRequest) -> None:
+    parser = make_parser()
+    before = children()
+    async with parsing_under_way(parser, stalled) as parsing:
+        parser.close()
+        with pytest.raises(StageError, match=r"parse: the parser process died \(closed\)"):
+            await parsing
+    assert children() == before
+
+
+async def test_document_that_takes_too_long_fails_alone(
+    make_parser: MakeParser, good: ParseRequest, stalled: ParseRequest
+) -> None:
+    parser = make_parser(timeout_s=4)
+    before = children()
+    with pytest.raises(StageError, match="parse: took longer than 4 s"):
+        await parser.parse(stalled)
+    assert children() == before  # the one that hung is gone
+    await assert_parses(parser, good)
