@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import httpx
 import numpy as np
@@ -21,9 +22,12 @@ from ragplane.core.errors import (
     RagplaneError,
     TokenizerError,
     UnavailableError,
+    describe,
 )
+from serve.address import server_url
 from serve.encoder import Embeddings, InputType, RerankScores, Vectors
 
+T = TypeVar("T")
 _PAUSES_S = (0.25, 0.5, 1.0)
 _LONGEST_PAUSE_S = 5.0
 # Small enough for the server's default limits on items and bytes, large enough to fill its batches.
@@ -57,9 +61,13 @@ class HttpEncoder:
         *,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`timeout_s` bounds each attempt. `transport` stands in for the network."""
+        """`timeout_s` bounds each attempt. `transport` stands in for the network.
+
+        Raises ConfigError for a `base_url` that is none.
+        """
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._url = base_url.rstrip("/")
+        self._url = server_url(base_url)
+        self._dimensions: int | None = None
         self._client = httpx.AsyncClient(
             base_url=self._url, headers=headers, timeout=timeout_s, transport=transport
         )
@@ -68,17 +76,17 @@ class HttpEncoder:
         self, texts: Sequence[str], *, input_type: InputType = "document"
     ) -> Embeddings:
         """As `Encoder.embed`."""
-        rows: list[Vectors] = []
+        vectors: list[Vectors] = []
         tokens = truncated = 0
         for part in _parts(texts):
             body = {"input": part, "encoding_format": "base64", "input_type": input_type}
-            reply = await self._call("POST", "/v1/embeddings", body)
-            answer = reply.json()
-            rows += [_vector(item["embedding"]) for item in answer["data"]]
-            tokens += answer["usage"]["total_tokens"]
-            truncated += self._count(reply, "x-truncated-inputs")
-        vectors = np.stack(rows) if rows else np.zeros((0, 0), np.float32)
-        return Embeddings(vectors, tokens, truncated)
+            some = await self._ask("POST", "/v1/embeddings", partial(_embeddings, len(part)), body)
+            vectors.append(some.vectors)
+            tokens += some.tokens
+            truncated += some.truncated_inputs
+        return Embeddings(
+            np.concatenate(vectors) if vectors else await self._no_vectors(), tokens, truncated
+        )
 
     async def embed_sparse(self, texts: Sequence[str]) -> list[Mapping[int, float]]:
         """As `Encoder.embed_sparse`: ModelError, because no served model has a sparse head."""
@@ -89,36 +97,44 @@ class HttpEncoder:
         scores: list[float] = []
         tokens = truncated = 0
         for part in _parts(texts):
-            reply = await self._call("POST", "/rerank", {"query": query, "texts": part})
-            by_index = {item["index"]: item["score"] for item in reply.json()}
-            scores += [by_index[index] for index in range(len(part))]
-            tokens += self._count(reply, "x-compute-tokens")
-            truncated += self._count(reply, "x-truncated-inputs")
+            body = {"query": query, "texts": part}
+            some = await self._ask("POST", "/rerank", partial(_rerank_scores, len(part)), body)
+            scores += some.scores
+            tokens += some.tokens
+            truncated += some.truncated_inputs
         return RerankScores(tuple(scores), tokens, truncated)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """As `Encoder.count_tokens`."""
         counts: list[int] = []
         for part in _parts(texts):
-            reply = await self._call("POST", "/tokenize", {"inputs": part})
-            counts += [len(tokens) for tokens in reply.json()]
+            read = partial(_token_counts, len(part))
+            counts += await self._ask("POST", "/tokenize", read, {"inputs": part})
         return counts
 
     async def fingerprint(self) -> str:
         """As `Encoder.fingerprint`; asked anew each time, for the server may change its model."""
-        fingerprint: str = (await self._call("GET", "/info")).json()["fingerprint"]
-        return fingerprint
+        return await self._ask("GET", "/info", _fingerprint)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    def _count(self, reply: httpx.Response, header: str) -> int:
-        value = reply.headers.get(header, "")
-        if not value.isdecimal():
-            message = f"{self._url}: no {header} in the answer; this is not a Ragplane server"
-            raise ConfigError(message)
-        return int(value)
+    async def _no_vectors(self) -> Vectors:
+        if self._dimensions is None:
+            self._dimensions = await self._ask("GET", "/info", _dimensions)
+        return np.zeros((0, self._dimensions), np.float32)
+
+    async def _ask(
+        self, method: str, path: str, read: Callable[[httpx.Response], T], body: object = None
+    ) -> T:
+        """One call, and what `read` finds in the answer. Raises ConfigError if it finds nothing."""
+        reply = await self._call(method, path, body)
+        try:
+            return read(reply)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            message = f"{self._url}{path}: not a Ragplane server ({describe(error)})"
+            raise ConfigError(message) from error
 
     async def _call(self, method: str, path: str, body: object = None) -> httpx.Response:
         """One call, asked again while the server is busy, draining or not reachable."""
@@ -149,6 +165,36 @@ class HttpEncoder:
 def _parts(texts: Sequence[str]) -> list[list[str]]:
     starts = range(0, len(texts), _TEXTS_PER_CALL)
     return [list(texts[start : start + _TEXTS_PER_CALL]) for start in starts]
+
+
+def _embeddings(count: int, reply: httpx.Response) -> Embeddings:
+    answer = reply.json()
+    vectors = np.stack([_vector(answer["data"][index]["embedding"]) for index in range(count)])
+    tokens = int(answer["usage"]["total_tokens"])
+    return Embeddings(vectors, tokens, int(reply.headers["x-truncated-inputs"]))
+
+
+def _rerank_scores(count: int, reply: httpx.Response) -> RerankScores:
+    by_index = {item["index"]: float(item["score"]) for item in reply.json()}
+    scores = tuple(by_index[index] for index in range(count))
+    tokens = int(reply.headers["x-compute-tokens"])
+    return RerankScores(scores, tokens, int(reply.headers["x-truncated-inputs"]))
+
+
+def _token_counts(count: int, reply: httpx.Response) -> list[int]:
+    rows = reply.json()
+    return [len([token["id"] for token in rows[index]]) for index in range(count)]
+
+
+def _fingerprint(reply: httpx.Response) -> str:
+    return str(reply.json()["fingerprint"])
+
+
+def _dimensions(reply: httpx.Response) -> int:
+    kinds = reply.json()["model_type"]
+    if "reranker" in kinds and "embedding" not in kinds:
+        raise ModelError(f"{reply.url}: no embedding model is served")
+    return int(kinds["embedding"]["dimensions"])
 
 
 def _vector(encoded: str) -> Vectors:

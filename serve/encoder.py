@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 InputType = Literal["query", "document"]
-Lane = Literal["interactive", "bulk"]
 Vectors = NDArray[np.float32]
 
 

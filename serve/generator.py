@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import httpx
 
 from ragplane.core.errors import ConfigError, OverloadedError, UnavailableError, describe
+from serve.address import server_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,9 @@ class HttpGenerator:
     def __init__(
         self, base_url: str, *, model: str | None, api_key: str | None, timeout_s: float
     ) -> None:
+        """Raises ConfigError for a `base_url` that is none."""
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._url = base_url.rstrip("/")
+        self._url = server_url(base_url)
         self._model = model
         self._client = httpx.AsyncClient(headers=headers, timeout=timeout_s)
 
@@ -61,7 +63,7 @@ class HttpGenerator:
                 prompt_tokens=int(usage.get("prompt_tokens", 0)),
                 completion_tokens=int(usage.get("completion_tokens", 0)),
             )
-        except (KeyError, IndexError, TypeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise UnavailableError(
                 f"generate: {self._url} answered without a completion"
             ) from error
@@ -72,10 +74,12 @@ class HttpGenerator:
 
     async def _only_model(self) -> str:
         """The first model the server lists, for those who did not name one."""
-        listed = (await self._call("GET", "/models", None)).get("data") or []
-        if not listed:
-            raise ConfigError(f"generate: {self._url} lists no model; set generate_model")
-        self._model = str(listed[0]["id"])
+        reply = await self._call("GET", "/models", None)
+        try:
+            self._model = str(reply["data"][0]["id"])
+        except (KeyError, IndexError, TypeError) as error:
+            message = f"generate: {self._url} lists no model; set generate_model"
+            raise ConfigError(message) from error
         return self._model
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:

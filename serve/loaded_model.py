@@ -34,7 +34,7 @@ class LoadedModel:
         self.batcher = Batcher(
             backend,
             max_requests=settings.max_concurrent_requests,
-            max_batch_tokens=settings.max_batch_tokens,
+            budget_tokens=budget_tokens(settings),
         )
 
     def fingerprint(self) -> str:
@@ -130,3 +130,8 @@ def _name(inputs: Sequence[object], position: int, param: str) -> str:
 def _cut_ids(ids: TokenIds, limit: int, direction: TruncationDirection) -> TokenizedText:
     kept = ids[:limit] if direction == "right" else ids[-limit:]
     return TokenizedText(kept, (False,) * len(kept), len(ids) - len(kept))
+
+
+def budget_tokens(settings: Settings) -> int:
+    """Padded tokens of one micro-batch."""
+    return min(settings.micro_batch_tokens, settings.max_batch_tokens)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import EmptyInputError, LimitError, ModelError
+from ragplane.core.models import NO_MODEL
 from ragplane.core.telemetry import tracer
 from ragplane.core.tokens import TokenizedText
 from serve.backend import TokenIds
@@ -23,7 +24,6 @@ from serve.pooling import check_dimensions, content_rows, max_sim, normalize, po
 from serve.requests import EmbedRequest, RerankRequest, Timings
 from serve.token_cache import TokenCache
 
-NO_MODEL = "none"
 _WARM_UP_TEXTS = 64
 _TOKEN_CACHE_BYTES = 64 << 20
 T = TypeVar("T")

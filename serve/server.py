@@ -1,4 +1,4 @@
-"""The server process: bind, load, warm up, serve, drain."""
+"""The server process: bind, serve while the models load and warm up, drain."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ import errno
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
 
+import psutil  # type: ignore[import-untyped]
 import structlog
 import uvicorn
 import uvloop
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError
+from ragplane.core.models import read_encoder
 from serve.http.app import create_app
+from serve.http.services import Services
 from serve.local import LocalEncoder
 
 _WARM_UP_S = 30.0
@@ -28,10 +34,13 @@ _log = structlog.get_logger()
 def run(settings: Settings, *, host: str, port: int) -> int:
     """Serve until SIGTERM or SIGINT, then drain for `drain_s` at most; the exit status.
 
-    Port 0 takes a free one. Raises ConfigError if the address cannot be bound, and ModelError.
+    Port 0 takes a free one. A signal while the models load ends the process at once, with 0.
+    Raises ConfigError if the address cannot be bound, and ModelError if a model cannot be loaded.
     """
+    _check_folders(settings)
     with bind(host, port) as listener:
-        return uvloop.run(_serve(settings, listener))
+        uvloop.run(_serve(settings, listener))
+    return 0
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -54,42 +63,69 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> int:
-    encoder = await LocalEncoder.open(settings)
+async def _serve(settings: Settings, listener: socket.socket) -> None:
+    app = create_app(settings)
+    config = uvicorn.Config(
+        app,
+        log_level=settings.log_level,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_LAST_RESPONSES_S,
+        http="httptools",
+    )
+    server = _Server(config, app.state.services)
+    loading = asyncio.create_task(_load(app.state.services))
+    loading.add_done_callback(server.end_unless_loaded)
+    print(f"ragplane: serving on {_url(listener)}", file=sys.stderr, flush=True)
     try:
-        await _warm_up(encoder)
-        config = uvicorn.Config(
-            create_app(settings, encoder),
-            log_level=settings.log_level.lower(),
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_LAST_RESPONSES_S,
-            http="httptools",
-        )
-        server = _Server(config, encoder, settings.drain_s)
-        host, port = listener.getsockname()[:2]
-        print(f"ragplane serves on http://{host}:{port}", flush=True)
         await server.serve(sockets=[listener])
     finally:
-        await encoder.aclose()
-    return 0
+        await (await loading).aclose()
 
 
-async def _warm_up(encoder: LocalEncoder) -> None:
+async def _load(services: Services) -> LocalEncoder:
+    """Load and warm up; only then requests are taken."""
+    encoder = await LocalEncoder.open(services.settings)
     try:
         await asyncio.wait_for(encoder.warm_up(), _WARM_UP_S)
     except TimeoutError:
         _log.warning("warm-up was cut short", limit_s=_WARM_UP_S)
+    services.attach(encoder)
+    return encoder
+
+
+def _check_folders(settings: Settings) -> None:
+    """Raise ModelError for a folder without a usable model, before anything listens."""
+    for model in (settings.embed_model, settings.rerank_model):
+        if Path(model).expanduser().is_dir():
+            read_encoder(model)
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _leave() -> NoReturn:
+    """End now: nothing waits, and the thread that exports or downloads could take minutes."""
+    with contextlib.suppress(psutil.Error):
+        for export in psutil.Process().children():
+            export.send_signal(signal.SIGINT)  # it removes its scratch files
+    os._exit(0)
 
 
 class _Server(uvicorn.Server):
     """Drains on a signal: readiness goes off first, and the listener closes last."""
 
-    def __init__(self, config: uvicorn.Config, encoder: LocalEncoder, drain_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
-        self._encoder = encoder
-        self._drain_s = drain_s
+        self._services = services
         self._stopping: asyncio.Task[None] | None = None
+
+    def end_unless_loaded(self, loading: asyncio.Task[LocalEncoder]) -> None:
+        """End the server, without draining, when the models could not be loaded."""
+        if loading.cancelled() or loading.exception() is not None:
+            self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -104,11 +140,13 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def _on_signal(self) -> None:
+        if self._services.loading:
+            _leave()
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop())
         else:  # a second signal: somebody is in a hurry
             self.should_exit = self.force_exit = True
 
     async def _stop(self) -> None:
-        await self._encoder.drain(self._drain_s)
+        await self._services.encoder.drain(self._services.settings.drain_s)
         self.should_exit = True

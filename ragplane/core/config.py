@@ -58,10 +58,13 @@ class Settings(BaseSettings):
     api_key: SecretStr | None = Field(default=None, description="Clients must send this key.")
     max_concurrent_requests: int = Field(default=512, ge=1)
     max_batch_tokens: int = Field(
+        default=16384, ge=1, description="Padded tokens of one forward pass, never more."
+    )
+    micro_batch_tokens: int = Field(
         default=2048,
         ge=1,
-        description="Padded tokens of one forward pass, at most. Larger ones are no faster on "
-        "CPUs, and make others wait.",
+        description="Padded tokens that a batch is filled to. Larger ones are no faster on CPUs, "
+        "and make others wait.",
     )
     max_client_batch_size: int = Field(default=2048, ge=1)
     auto_truncate: bool = True

@@ -30,8 +30,8 @@ class Block:
     """One piece of text with one role.
 
     `level` is the heading level (1 is the highest) and 0 for every other kind. `header` is the
-    header row of the table that a `table_row` belongs to; the header row is its own. `confidence` is the OCR's, from 0 to 1,
-    and None where the text was not recognised but read.
+    header row of the table that a `table_row` belongs to; the header row is its own. `confidence`
+    is the OCR's, from 0 to 1, and None where the text was not recognised but read.
     """
 
     kind: BlockKind

@@ -1,7 +1,8 @@
 """The one seam for "something that stores".
 
 Everything belongs to one (tenant, corpus); no method reaches across. A store that fails raises
-UnavailableError (it cannot be reached) or StageError at stage `store` (it refused this document).
+UnavailableError (it is down, or broken), ConfigError (it may not do this) or StageError at stage
+`store` (it refused this document).
 """
 
 from __future__ import annotations
@@ -14,15 +15,30 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from ragplane.core.errors import InputError
 from ragplane.core.schema import Chunk, Document, Page
+from ragplane.core.tokens import is_unicode
+
+MAX_NAME_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusKey:
-    """The scope of every read and write."""
+    """The scope of every read and write. Raises InputError for a name that no store can keep."""
 
     tenant: str
     corpus: str
+
+    def __post_init__(self) -> None:
+        for param, name in (("tenant", self.tenant), ("corpus", self.corpus)):
+            if not name.strip():
+                raise InputError(f"the {param} has no name", param=param)
+            if len(name) > MAX_NAME_CHARACTERS:
+                cause = f"has {len(name)} characters, {MAX_NAME_CHARACTERS} are allowed"
+                raise InputError(f"the name of the {param} {cause}", param=param)
+            if "\x00" in name or not is_unicode(name):
+                cause = "holds a NUL character or a lone surrogate"
+                raise InputError(f"the name of the {param} {cause}", param=param)
 
 
 @dataclass(frozen=True, slots=True)

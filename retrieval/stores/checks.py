@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ragplane.core.errors import ConfigError, InputError, StageError
 from ragplane.core.schema import Chunk, Document, Page
+from ragplane.core.tokens import is_unicode
 
 # pgvector indexes half-precision vectors of up to 4,000 dimensions.
 MAX_DIMENSIONS = 4000
@@ -46,7 +47,7 @@ def check_document(document: Document, pages: Sequence[Page], chunks: Sequence[C
     _check_distinct(document, "chunk", (chunk.id for chunk in chunks))
     _check_distinct(document, "chunk ordinal", (chunk.ordinal for chunk in chunks))
     for where, text in _texts(document, pages, chunks):
-        if "\x00" in text or not _is_unicode(text):
+        if "\x00" in text or not is_unicode(text):
             cause = f"a NUL character or a lone surrogate in {where}"
             raise StageError("store", cause, document=ascii(document.source)[1:-1])
 
@@ -109,11 +110,3 @@ def _texts(
     for chunk in chunks:
         for text in (chunk.text, chunk.prefix, chunk.sha256, *chunk.heading_path):
             yield f"chunk {chunk.ordinal}", text
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

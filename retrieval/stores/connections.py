@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,75 +10,132 @@ from typing import Any
 from pgvector.psycopg import register_vector_async
 from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError, errors
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from ragplane.core.errors import ConfigError, UnavailableError
 from retrieval.stores.rows import Row
 from retrieval.stores.sql import schema, statement
 
 SCHEMA_VERSION = 1
-_POOL_SIZE = 8
-_CONNECT_TIMEOUT_S = 10
+_MOST_CONNECTIONS = 8
+_TIMEOUT_S = 10
 _MIN_VECTOR_VERSION = (0, 8)
+
+# What this role or this database may not do: waiting does not help, another setting does.
+_NOT_ALLOWED = (
+    errors.InsufficientPrivilege,
+    errors.ReadOnlySqlTransaction,
+    errors.FeatureNotSupported,
+)
 
 Connection = AsyncConnection[Row]
 # Statements are planned each time: a plan kept for all corpora would fit none of them, and kept
 # statements do not pass through a connection pooler.
 _ARGUMENTS: dict[str, Any] = {
     "row_factory": dict_row,
+    "autocommit": True,
     "prepare_threshold": None,
-    "connect_timeout": _CONNECT_TIMEOUT_S,
+    "connect_timeout": _TIMEOUT_S,
     "application_name": "ragplane",
 }
 
 
 class Connections:
-    """A pool of connections to one database whose schema is up to date."""
+    """Connections to one database whose schema is up to date: kept, and taken in turns.
+
+    Not psycopg's pool: while the database is down, that one has every caller wait out its timeout,
+    and then does not say why.
+    """
 
     def __init__(self, conninfo: str) -> None:
         """`conninfo` is a URI or keyword string of libpq. Raises ConfigError if it is neither."""
         self._host = _host(conninfo)
         self._conninfo = conninfo
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            conninfo,
-            open=False,
-            min_size=1,
-            max_size=_POOL_SIZE,
-            timeout=_CONNECT_TIMEOUT_S,
-            kwargs=_ARGUMENTS,
-            configure=register_vector_async,
-            check=AsyncConnectionPool.check_connection,
-        )
+        self._turns = asyncio.Semaphore(_MOST_CONNECTIONS)
+        self._idle: list[Connection] = []
+        self._closed = False
 
     async def open(self) -> None:
-        """Prepare the schema, then connect.
+        """Prepare the schema.
 
         Raises UnavailableError naming the host, and ConfigError where the database cannot be used.
         """
-        async with self._named():
-            # Not from the pool, which would try again until its timeout and then not say why.
-            first: Connection = await AsyncConnection.connect(self._conninfo, **_ARGUMENTS)
-            async with first:
-                await _prepare(first)
-            await self._pool.open(wait=True, timeout=_CONNECT_TIMEOUT_S)
+        async with (
+            self._named("prepare the schema"),
+            await self._connect() as connection,
+            connection.transaction(),
+        ):
+            await _prepare(connection)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """A connection in a transaction, committed at the end. Raises UnavailableError."""
-        async with self._named(), self._pool.connection() as connection:
-            yield connection
+    async def transaction(self, purpose: str) -> AsyncIterator[Connection]:
+        """A connection in a transaction, committed at the end.
+
+        Raises ConfigError for what this role or database may not do, and UnavailableError for any
+        other failure. Both name the host, the `purpose` (as in "cannot read chunks") and the cause.
+        """
+        async with self._named(purpose), self._turn():
+            connection = await self._take()
+            try:
+                async with connection.transaction():
+                    yield connection
+            finally:
+                await self._give_back(connection)
 
     async def aclose(self) -> None:
-        """Close every connection."""
-        await self._pool.close()
+        """Close every connection; one in use closes when it is given back."""
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().close()
 
     @asynccontextmanager
-    async def _named(self) -> AsyncIterator[None]:
+    async def _named(self, purpose: str) -> AsyncIterator[None]:
+        where = f"PostgreSQL at {self._host} cannot {purpose}"
+        if self._closed:
+            raise UnavailableError(f"{where}: the store is closed")
         try:
             yield
-        except (OperationalError, PoolTimeout) as error:
-            raise UnavailableError(f"PostgreSQL at {self._host}: {first_line(error)}") from error
+        except Error as error:
+            kind = ConfigError if isinstance(error, _NOT_ALLOWED) else UnavailableError
+            raise kind(f"{where}: {first_line(error)}") from error
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                await self._turns.acquire()
+        except TimeoutError:
+            busy = f"PostgreSQL at {self._host}: all {_MOST_CONNECTIONS} connections are busy"
+            raise UnavailableError(busy) from None
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    async def _take(self) -> Connection:
+        """An idle connection that still works, or a new one."""
+        while self._idle:
+            connection = self._idle.pop()
+            if await _prove(connection):
+                return connection
+        connection = await self._connect()
+        try:
+            await register_vector_async(connection)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def _give_back(self, connection: Connection) -> None:
+        reusable = connection.info.transaction_status == TransactionStatus.IDLE
+        if reusable and not self._closed:
+            self._idle.append(connection)
+        else:
+            await connection.close()
+
+    async def _connect(self) -> Connection:
+        return await AsyncConnection.connect(self._conninfo, **_ARGUMENTS)
 
 
 async def fetch_all(
@@ -106,23 +164,32 @@ def _host(conninfo: str) -> str:
 
 async def _prepare(connection: Connection) -> None:
     """Bring the schema to this version, one process at a time."""
-    try:
-        await connection.execute(statement("lock_schema"))
-        present = await fetch_one(connection, statement("has_version"))
-        if present and not present["present"]:
-            await connection.execute(statement("create_version"))
-        found = await fetch_one(connection, statement("version"))
-        if found and found["version"] > SCHEMA_VERSION:
-            raise ConfigError(
-                f"the database has schema version {found['version']}, "
-                f"this Ragplane knows {SCHEMA_VERSION}: it needs a newer Ragplane"
-            )
-        if not found or found["version"] < SCHEMA_VERSION:
-            await connection.execute(schema())
-            await connection.execute(statement("set_version"), {"version": SCHEMA_VERSION})
-    except (errors.InsufficientPrivilege, errors.FeatureNotSupported) as error:
-        raise ConfigError(f"the database's schema cannot be made: {first_line(error)}") from error
+    await connection.execute(statement("lock_schema"))
+    present = await fetch_one(connection, statement("has_version"))
+    if present and not present["present"]:
+        await connection.execute(statement("create_version"))
+    found = await fetch_one(connection, statement("version"))
+    if found and found["version"] > SCHEMA_VERSION:
+        raise ConfigError(
+            f"the database has schema version {found['version']}, "
+            f"this Ragplane knows {SCHEMA_VERSION}: it needs a newer Ragplane"
+        )
+    if not found or found["version"] < SCHEMA_VERSION:
+        await connection.execute(schema())
+        await connection.execute(statement("set_version"), {"version": SCHEMA_VERSION})
     await _check_vector(connection)
+
+
+async def _prove(connection: Connection) -> bool:
+    """Whether it still answers; closed if not."""
+    try:
+        await connection.execute("")
+    except BaseException as error:
+        await connection.close()
+        if isinstance(error, OperationalError):
+            return False
+        raise
+    return True
 
 
 async def _check_vector(connection: Connection) -> None:
@@ -134,4 +201,4 @@ async def _check_vector(connection: Connection) -> None:
 
 def first_line(error: Error) -> str:
     """The message without the details, which quote the data."""
-    return str(error).splitlines()[0]
+    return next(iter(str(error).splitlines()), type(error).__name__)

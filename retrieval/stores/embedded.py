@@ -12,7 +12,6 @@ import json
 import logging
 import multiprocessing
 import re
-import shlex
 import shutil
 import subprocess
 import time
@@ -39,6 +38,11 @@ _POLL_S = 0.1
 _RETRY_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
 _PID_SLACK_S = 60.0
 _PID_FILE_LINES = 8
+# pg_ctl puts the folder between double quotes for a shell, and the server writes it on a line.
+_UNQUOTABLE = re.compile(r'["$`\\\x00-\x1f\x7f\ud800-\udfff]')
+# The folder of the socket it leaves bare, and the server reads a list with commas there.
+_BARE = re.compile(r"[\w@%+=:./-]+")
+_SOCKET = ".s.PGSQL.5432"
 _FAULT = re.compile(r"(?:FATAL|PANIC|ERROR|error):\s*(.+)")
 
 
@@ -72,6 +76,7 @@ class EmbeddedServer:
         pgserver = _import_pgserver()
         self._check_version(pgserver)
         self._initialise(pgserver)
+        self._place_socket()
         server: PostgresServer = pgserver.get_server(self._folder, start=False)
         _strike_out_dead(server)
         self._launch(server)
@@ -83,11 +88,10 @@ class EmbeddedServer:
         return self._conninfo(server)
 
     def _check_folder(self) -> None:
-        # The path goes through a shell on its way to the server.
-        if shlex.quote(str(self._folder)) != str(self._folder):
+        if found := _UNQUOTABLE.search(str(self._folder)):
             raise ConfigError(
-                f"the embedded PostgreSQL cannot use {self._folder}: "
-                "its path may not hold spaces, quotes or other characters a shell reads"
+                f"the embedded PostgreSQL cannot use {str(self._folder)!r}: its path holds "
+                f"{found[0]!r}, which a shell reads; set RAGPLANE_HOME to a folder without it"
             )
 
     def _check_version(self, pgserver: ModuleType) -> None:
@@ -105,6 +109,15 @@ class EmbeddedServer:
         shutil.rmtree(aside, ignore_errors=True)
         pgserver.get_server(aside, start=False).ensure_pgdata_inited()
         aside.rename(self._folder)
+
+    def _place_socket(self) -> None:
+        """Keep the socket out of a folder that cannot be named to the server.
+
+        With its place taken, the library falls back on the one it has for paths that are too long.
+        """
+        if not _BARE.fullmatch(str(self._folder)):
+            (self._folder / _SOCKET).unlink(missing_ok=True)
+            (self._folder / _SOCKET).touch()
 
     def _launch(self, server: PostgresServer) -> None:
         for delay_s in _RETRY_DELAYS_S:
@@ -124,7 +137,12 @@ class EmbeddedServer:
             # Outside the private data folder, anyone could connect without a password.
             info.socket_path.chmod(0o700)
         return make_conninfo(
-            host=str(info.socket_dir), port=info.port, user="postgres", dbname="postgres"
+            host=str(info.socket_dir),
+            port=info.port,
+            user="postgres",
+            dbname="postgres",
+            # No other user's server, should one stand at that place.
+            requirepeer=self._folder.owner(),
         )
 
     def _lock(self) -> FileLock:

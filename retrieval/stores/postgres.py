@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
@@ -74,7 +75,7 @@ class PostgresStore:
     async def open_corpus(self, key: CorpusKey, *, fingerprint: str, dimensions: int) -> None:
         """Create the corpus, or check that it was made with this model (else ConfigError)."""
         check_dimensions(dimensions)
-        async with self._connections.transaction() as connection:
+        async with self._connections.transaction("open the corpus") as connection:
             corpus = await _corpus(connection, key)
             if corpus is None:
                 corpus = await writes.create_corpus(connection, key, fingerprint, dimensions)
@@ -86,7 +87,7 @@ class PostgresStore:
 
     async def fingerprint(self, key: CorpusKey) -> str | None:
         """Fingerprint the corpus was made with; None if there is no such corpus."""
-        async with self._connections.transaction() as connection:
+        async with self._connections.transaction("read the corpus") as connection:
             corpus = await _corpus(connection, key)
         return corpus["fingerprint"] if corpus else None
 
@@ -109,7 +110,10 @@ class PostgresStore:
         """
         check_document(document, pages, chunks)
         counts = await asyncio.to_thread(rows.term_counts, chunks)
-        async with self._connections.transaction() as connection, writes.refusals(document):
+        async with (
+            self._connections.transaction("store a document") as connection,
+            writes.refusals(document),
+        ):
             corpus = await _corpus(connection, CorpusKey(document.tenant, document.corpus))
             if corpus is None:
                 cause = f"there is no corpus {document.corpus!r}"
@@ -123,7 +127,7 @@ class PostgresStore:
 
     async def delete_document(self, key: CorpusKey, document_id: UUID) -> None:
         """Remove the document with its pages, chunks and vectors, all or nothing."""
-        async with self._connections.transaction() as connection:
+        async with self._connections.transaction("delete a document") as connection:
             found = await fetch_one(
                 connection, statement("lock_document"), _scope(key) | {"id": document_id}
             )
@@ -138,7 +142,7 @@ class PostgresStore:
 
         Exact up to EXACT_CHUNKS in the corpus. Raises InputError for a vector of another length.
         """
-        async with self._connections.transaction() as connection:
+        async with self._snapshot("search by vector") as connection:
             corpus = await _corpus(connection, key)
             if corpus is None:
                 return []
@@ -159,7 +163,7 @@ class PostgresStore:
 
         Exact while the query's terms occur in fewer chunks than the caps of `plan`.
         """
-        async with self._connections.transaction() as connection:
+        async with self._snapshot("search by words") as connection:
             corpus = await _corpus(connection, key)
             if corpus is None:
                 return []
@@ -199,8 +203,15 @@ class PostgresStore:
         if self._server:
             await asyncio.to_thread(self._server.stop)
 
+    @asynccontextmanager
+    async def _snapshot(self, purpose: str) -> AsyncIterator[Connection]:
+        """A transaction whose statements all see the database as it was at the first of them."""
+        async with self._connections.transaction(purpose) as connection:
+            await connection.execute(statement("snapshot"))
+            yield connection
+
     async def _all(self, name: str, parameters: Mapping[str, Any]) -> list[Row]:
-        async with self._connections.transaction() as connection:
+        async with self._connections.transaction(f"read {name}") as connection:
             return await fetch_all(connection, statement(name), parameters)
 
 

@@ -128,6 +128,10 @@ update ragplane.corpora
 set chunk_count = chunk_count + %(chunks)s, term_total = term_total + %(terms)s
 where id = %(corpus_id)s
 
+-- name: snapshot --
+-- Let the statements of this transaction agree, whatever is committed meanwhile. Comes first.
+set transaction isolation level repeatable read, read only
+
 -- name: configure_index_scan --
 -- Read on past the first candidates, in order, until the filter has let enough through.
 select

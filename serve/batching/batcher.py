@@ -14,8 +14,6 @@ from serve.batching.queue import WorkQueue
 from serve.batching.work import BatchReport, Done, T, Waiting, Work
 from serve.batching.worker import Worker
 
-# On a CPU larger batches are no faster, and they keep others waiting longer.
-MICRO_BATCH_TOKENS = 2048
 _MIN_RETRY_AFTER_S = 1.0
 
 
@@ -27,15 +25,14 @@ class Batcher:
         backend: Backend,
         *,
         max_requests: int,
-        max_batch_tokens: int,
+        budget_tokens: int,
         restart_after_s: float = 1.0,
     ) -> None:
         """Start the worker thread.
 
-        `max_requests` may be open at once. A micro-batch costs `max_batch_tokens` padded tokens at
-        most, and no more than `MICRO_BATCH_TOKENS`.
+        `max_requests` may be open at once. A micro-batch costs `budget_tokens` padded tokens at
+        most, or is one longer input.
         """
-        budget_tokens = min(max_batch_tokens, MICRO_BATCH_TOKENS)
         self._queue = WorkQueue(budget_tokens=budget_tokens)
         self._worker = Worker(backend, self._queue, restart_after_s=restart_after_s)
         self._max_requests = max_requests
@@ -59,7 +56,10 @@ class Batcher:
         return len(self._queue)
 
     def listen(self, on_batch: Callable[[BatchReport], None]) -> None:
-        """Call `on_batch` on the worker thread after each dequeue. One listener at a time."""
+        """Call `on_batch` on the worker thread for each batch, before its results are handed out.
+
+        One listener at a time; an error it raises is logged.
+        """
         self._worker.on_batch = on_batch
 
     @contextlib.contextmanager

@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 class Worker:
-    """Runs what the queue holds. `on_batch` is called on the worker thread after each dequeue."""
+    """Runs what the queue holds. `on_batch` hears of each batch before its results go out."""
 
     def __init__(self, backend: Backend, queue: WorkQueue, *, restart_after_s: float) -> None:
         """Start the thread. After a crash a new one starts `restart_after_s` later."""
@@ -86,18 +86,19 @@ class Worker:
         self._busy_since_s = None
         if inputs:
             self.speed.record(padded_tokens([len(ids) for ids in inputs]), ran_s)
-        non_finite = 0
-        for group, state in zip(taken.groups, states, strict=True):
-            for item in group:
-                value = _reduce(item, state)
-                non_finite += isinstance(value, NonFiniteError)
-                settle(item, _done(item, value, started_s, ran_s))
-        self.on_batch(self._report(taken, inputs, non_finite))
+        values = [
+            (item, _reduce(item, state))
+            for group, state in zip(taken.groups, states, strict=True)
+            for item in group
+        ]
+        self._report(taken, inputs, sum(isinstance(value, NonFiniteError) for _, value in values))
+        for item, value in values:
+            settle(item, _done(item, value, started_s, ran_s))
         self._running = ()
 
-    def _report(self, taken: Taken, inputs: Sequence[TokenIds], non_finite: int) -> BatchReport:
+    def _report(self, taken: Taken, inputs: Sequence[TokenIds], non_finite: int) -> None:
         lengths = [len(ids) for ids in inputs]
-        return BatchReport(
+        report = BatchReport(
             size=len(inputs),
             tokens=sum(lengths),
             padded_tokens=padded_tokens(lengths),
@@ -107,6 +108,10 @@ class Worker:
             expired=len(taken.expired),
             non_finite=non_finite,
         )
+        try:
+            self.on_batch(report)
+        except Exception as error:  # noqa: BLE001 - who listens must not cost anybody a result
+            _log.error("batch listener failed", error=describe(error))
 
     def _fail(self, items: Sequence[Waiting], error: Exception) -> None:
         for item in items:

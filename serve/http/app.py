@@ -10,24 +10,21 @@ from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError
 from serve.http import routes_cohere, routes_openai, routes_tei
 from serve.http.errors import add_handlers
-from serve.http.inference import Services, services
-from serve.http.metrics import Metrics
 from serve.http.middleware import ApiKey, PayloadLimit, RequestTelemetry
+from serve.http.services import Services, services
 from serve.local import LocalEncoder
 
 _probes = APIRouter()
 
 
-def create_app(settings: Settings, encoder: LocalEncoder) -> FastAPI:
+def create_app(settings: Settings, encoder: LocalEncoder | None = None) -> FastAPI:
     """An application that answers with `encoder`, which stays the caller's to close.
 
+    Without one, what needs a model gets 503 until `app.state.services.attach`.
     Raises ConfigError for an empty API key.
     """
-    metrics = Metrics(lambda: sum(model.batcher.queue_size for model in encoder.models))
-    for model in encoder.models:
-        model.batcher.listen(metrics.batch)
     app = FastAPI(title="Ragplane", redirect_slashes=False)
-    app.state.services = Services(settings, encoder, metrics)
+    app.state.services = at = Services(settings, encoder)
     for router in (_probes, routes_openai.router, routes_tei.router, routes_cohere.router):
         app.include_router(router)
     add_handlers(app)
@@ -35,20 +32,20 @@ def create_app(settings: Settings, encoder: LocalEncoder) -> FastAPI:
     app.add_middleware(PayloadLimit, limit_bytes=settings.payload_limit_bytes)
     if settings.api_key is not None:
         app.add_middleware(ApiKey, key=_key(settings.api_key))
-    app.add_middleware(RequestTelemetry, metrics=metrics)
+    app.add_middleware(RequestTelemetry, metrics=at.metrics)
     return app
 
 
 @_probes.get("/health")
 async def health(request: Request) -> Response:
-    """200 while every worker lives and moves."""
-    return _state(services(request).encoder.healthy)
+    """200 while every worker lives and moves, and while the models load."""
+    return _state(services(request).healthy)
 
 
 @_probes.get("/ready")
 async def ready(request: Request) -> Response:
     """200 while new requests are taken."""
-    return _state(services(request).encoder.ready)
+    return _state(services(request).ready)
 
 
 @_probes.get("/metrics")

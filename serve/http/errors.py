@@ -7,25 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from ragplane.core import errors
-from ragplane.core.errors import (
-    DeadlineError,
-    InputError,
-    OverloadedError,
-    RagplaneError,
-    describe,
-)
+from ragplane.core.errors import InputError, RagplaneError
 
 Dialect = Literal["openai", "tei", "cohere"]
 
 CLIENT_GONE = 499  # nginx's status for a client that closed the connection
-_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +37,6 @@ CAUSES: Mapping[type[RagplaneError], Cause] = {
     errors.LimitError: Cause(422, _INVALID, "Validation", "over_limit"),
     errors.TokenizerError: Cause(422, _INVALID, "Tokenizer", "tokenizer"),
     errors.ModelError: Cause(424, _INVALID, "Backend", "wrong_model"),
-    errors.ModelNotFoundError: Cause(404, _INVALID, "NotFound", "model_not_found"),
     errors.NonFiniteError: Cause(424, "inference_error", "Backend", "non_finite"),
     errors.OverloadedError: Cause(429, "overloaded", "Overloaded", "overloaded"),
     errors.DeadlineError: Cause(429, "deadline", "Overloaded", "deadline"),
@@ -102,15 +93,15 @@ def _envelope(dialect: Dialect, cause: Cause, message: str, param: str | None) -
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Answer every error of `app` in the dialect of its route."""
+    """Answer errors in the dialect of their route. Defects are left to the middleware."""
 
     @app.exception_handler(RagplaneError)
     async def on_ragplane(request: Request, error: RagplaneError) -> JSONResponse:
         param = error.param if isinstance(error, InputError) else None
-        headers = {}
-        if isinstance(error, OverloadedError | DeadlineError):
-            headers["Retry-After"] = str(math.ceil(error.retry_after_s))
-        return error_response(request, cause_of(error), str(error), param=param, headers=headers)
+        cause, headers = cause_of(error), {}
+        if cause.status in (429, 503):
+            headers["Retry-After"] = str(math.ceil(getattr(error, "retry_after_s", 1.0)))
+        return error_response(request, cause, str(error), param=param, headers=headers)
 
     @app.exception_handler(RequestValidationError)
     async def on_validation(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -125,8 +116,3 @@ def add_handlers(app: FastAPI) -> None:
     async def on_http(request: Request, error: HTTPException) -> JSONResponse:
         cause = HTTP_CAUSES.get(error.status_code) or CAUSES[InputError]
         return error_response(request, cause, str(error.detail), headers=error.headers)
-
-    @app.exception_handler(Exception)
-    async def on_bug(request: Request, error: Exception) -> JSONResponse:
-        _log.error("request failed", path=request.url.path, error=describe(error))
-        return error_response(request, HTTP_CAUSES[500], "internal error")

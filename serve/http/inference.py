@@ -6,8 +6,8 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import structlog
 from fastapi import Request
@@ -15,34 +15,19 @@ from opentelemetry import propagate
 from opentelemetry.trace import SpanKind
 from starlette.exceptions import HTTPException
 
-from ragplane.core.config import Settings
 from ragplane.core.errors import InputError
 from ragplane.core.telemetry import tracer
 from serve.encoder import Embeddings, RerankScores
 from serve.http.errors import CLIENT_GONE
-from serve.http.metrics import Metrics
+from serve.http.services import services
 from serve.loaded_model import LoadedModel
-from serve.local import LocalEncoder
-from serve.requests import Timings
+from serve.requests import EmbedRequest, RerankRequest, Timings
 
+Asked = TypeVar("Asked", EmbedRequest, RerankRequest)
 Result = TypeVar("Result", Embeddings, RerankScores)
 T = TypeVar("T")
 _MILLISECONDS = re.compile(r"[0-9]{1,12}")
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What the routes work with."""
-
-    settings: Settings
-    encoder: LocalEncoder
-    metrics: Metrics
-
-
-def services(request: Request) -> Services:
-    """The services of the app that answers `request`."""
-    return cast(Services, request.app.state.services)
 
 
 def note_model(wanted: str | None, model: LoadedModel) -> None:
@@ -55,10 +40,11 @@ async def infer(
     request: Request,
     operation: str,
     model: LoadedModel,
-    work: Callable[[float | None], Coroutine[Any, Any, tuple[Result, Timings]]],
+    work: Callable[[Asked], Coroutine[Any, Any, tuple[Result, Timings]]],
+    asked: Asked,
 ) -> tuple[Result, dict[str, str]]:
-    """Run `work`, given the deadline (`time.monotonic` s); its result and response headers."""
-    deadline_s = _deadline_s(request)
+    """Run `work` on what is asked, within the client's deadline: its result, response headers."""
+    asked = replace(asked, deadline_s=_deadline_s(request))
     parent = propagate.extract(request.headers)
     with tracer.start_as_current_span(
         f"{operation} {model.files.name}",
@@ -66,7 +52,7 @@ async def infer(
         kind=SpanKind.SERVER,
         attributes={"gen_ai.operation.name": operation, "gen_ai.request.model": model.files.name},
     ) as span:
-        result, timings = await _while_connected(request, work(deadline_s))
+        result, timings = await _while_connected(request, work(asked))
         span.set_attribute("gen_ai.usage.input_tokens", result.tokens)
     services(request).metrics.inference(timings, result.tokens, result.truncated_inputs)
     return result, {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import Counter, Gauge, Histogram, generate_latest
 
+from ragplane.core.telemetry import new_registry
 from serve.batching.work import BatchReport
 from serve.http.errors import FAILURE_LABELS
 from serve.requests import Timings
@@ -32,7 +33,7 @@ class Metrics:
 
     def __init__(self, queue_size: Callable[[], float]) -> None:
         """`queue_size` is asked at every scrape."""
-        self._registry = CollectorRegistry()
+        self._registry = new_registry()
         self._count = self._counter("te_request_count", "Requests.", "route", INFERENCE_ROUTES)
         self._success = self._counter(
             "te_request_success", "Answered requests.", "route", INFERENCE_ROUTES

@@ -7,20 +7,26 @@ import re
 import time
 from uuid import uuid4
 
+import structlog
 from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ragplane.core.errors import describe
 from serve.http.errors import HTTP_CAUSES, error_response
 from serve.http.metrics import INFERENCE_ROUTES, Metrics
 
 OPEN_PATHS = ("/health", "/ready")
+_log = structlog.get_logger()
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
 class RequestTelemetry:
-    """Sets `request.state.request_id`, the headers x-request-id and x-total-time; counts."""
+    """Sets `request.state.request_id`, the headers x-request-id and x-total-time; counts.
+
+    Answers defects with 500, so that these responses too carry the headers.
+    """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -47,10 +53,15 @@ class RequestTelemetry:
 
         try:
             await self._app(scope, receive, send_with_headers)
+        except Exception as error:  # a defect; the server logs its traceback
+            _log.error("request failed", path=scope["path"], error=describe(error))
+            response = error_response(Request(scope), HTTP_CAUSES[500], "internal error")
+            if not answered:
+                await response(scope, receive, send_with_headers)
+            raise
         finally:
             if scope["path"] in INFERENCE_ROUTES:
                 seconds = time.perf_counter() - started_s
-                # A defect is answered outside of this middleware, so no answer passed through it.
                 failure = state.get("failure") if answered else "internal"
                 self._metrics.request(scope["path"], failure, seconds)
 

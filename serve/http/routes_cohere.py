@@ -8,8 +8,9 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 
 from ragplane.core.errors import LimitError
-from serve.http.inference import Services, infer, note_model, services
+from serve.http.inference import infer, note_model
 from serve.http.schemas import CohereRerankBody, check_batch
+from serve.http.services import Services, services
 from serve.requests import RerankRequest
 
 router = APIRouter()
@@ -27,19 +28,8 @@ async def rerank(
     if body.top_n is not None and body.top_n < 1:
         raise LimitError(f"top_n must be at least 1, not {body.top_n}", param="top_n")
     texts = [item if isinstance(item, str) else item.text for item in body.documents]
-    result, headers = await infer(
-        request,
-        "rerank",
-        model,
-        lambda deadline_s: at.encoder.run_rerank(
-            RerankRequest(
-                body.query,
-                texts,
-                max_text_tokens=body.max_tokens_per_doc,
-                deadline_s=deadline_s,
-            )
-        ),
-    )
+    asked = RerankRequest(body.query, texts, max_text_tokens=body.max_tokens_per_doc)
+    result, headers = await infer(request, "rerank", model, at.encoder.run_rerank, asked)
     results: list[dict[str, Any]] = [
         {"index": index, "relevance_score": result.scores[index]}
         | ({"document": {"text": texts[index]}} if body.return_documents else {})

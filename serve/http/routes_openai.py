@@ -11,9 +11,10 @@ from fastapi import APIRouter, Depends, Request, Response
 from ragplane.core.errors import InputError
 from serve.backend import TokenIds
 from serve.encoder import Embeddings, InputType, Vectors
-from serve.http.inference import Services, infer, note_model, services
+from serve.http.inference import infer, note_model
 from serve.http.rows import base64_row, float_row, join_rows
 from serve.http.schemas import OpenAIEmbeddingsBody, as_inputs, check_batch
+from serve.http.services import Services, services
 from serve.loaded_model import LoadedModel
 from serve.requests import EmbedRequest
 
@@ -31,14 +32,8 @@ async def embeddings(
     inputs = as_inputs(body.input)
     check_batch(inputs, at.settings.max_client_batch_size, "input")
     prompt = _prompt(model, body.input_type, inputs)
-    result, headers = await infer(
-        request,
-        "embeddings",
-        model,
-        lambda deadline_s: at.encoder.run_embed(
-            EmbedRequest(inputs, prompt, dimensions=body.dimensions, deadline_s=deadline_s)
-        ),
-    )
+    asked = EmbedRequest(inputs, prompt, dimensions=body.dimensions)
+    result, headers = await infer(request, "embeddings", model, at.encoder.run_embed, asked)
     content = await _content(result, model.files.name, as_base64=body.encoding_format == "base64")
     return Response(content, media_type="application/json", headers=headers)
 

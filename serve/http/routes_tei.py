@@ -9,9 +9,10 @@ from fastapi.responses import JSONResponse
 
 from ragplane.core import __version__
 from ragplane.core.errors import EmptyInputError, InputError
-from serve.http.inference import Services, infer, services
+from serve.http.inference import infer
 from serve.http.rows import float_row, join_rows
 from serve.http.schemas import EmbedBody, RerankBody, TokenizeBody, as_inputs, check_batch
+from serve.http.services import Services, services
 from serve.loaded_model import LoadedModel
 from serve.requests import EmbedRequest, RerankRequest
 
@@ -28,23 +29,15 @@ async def embed(request: Request, body: EmbedBody, at: At) -> Response:
     if body.prompt_name is not None and any(isinstance(item, tuple) for item in inputs):
         message = "prompt_name needs texts: token ids take no prompt"
         raise InputError(message, param="prompt_name")
-    prompt = model.prompt_named(body.prompt_name)
-    result, headers = await infer(
-        request,
-        "embeddings",
-        model,
-        lambda deadline_s: at.encoder.run_embed(
-            EmbedRequest(
-                inputs,
-                prompt,
-                normalize=body.normalize,
-                dimensions=body.dimensions,
-                truncate=body.truncate,
-                direction=body.truncation_direction,
-                deadline_s=deadline_s,
-            )
-        ),
+    asked = EmbedRequest(
+        inputs,
+        model.prompt_named(body.prompt_name),
+        normalize=body.normalize,
+        dimensions=body.dimensions,
+        truncate=body.truncate,
+        direction=body.truncation_direction,
     )
+    result, headers = await infer(request, "embeddings", model, at.encoder.run_embed, asked)
     content = await join_rows(result.vectors, lambda _, row: float_row(row))
     return Response(content, media_type="application/json", headers=headers)
 
@@ -54,20 +47,10 @@ async def rerank(request: Request, body: RerankBody, at: At) -> Response:
     """Score texts against a query, best first; ties stay in input order."""
     model = at.encoder.require_reranker()
     check_batch(body.texts, at.settings.max_client_batch_size, "texts")
-    result, headers = await infer(
-        request,
-        "rerank",
-        model,
-        lambda deadline_s: at.encoder.run_rerank(
-            RerankRequest(
-                body.query,
-                body.texts,
-                truncate=body.truncate,
-                direction=body.truncation_direction,
-                deadline_s=deadline_s,
-            )
-        ),
+    asked = RerankRequest(
+        body.query, body.texts, truncate=body.truncate, direction=body.truncation_direction
     )
+    result, headers = await infer(request, "rerank", model, at.encoder.run_rerank, asked)
     ranked = [
         {"index": index, "score": result.scores[index]}
         | ({"text": body.texts[index]} if body.return_text else {})
@@ -117,7 +100,8 @@ async def info(at: At) -> dict[str, Any]:
 def _model_type(at: Services) -> dict[str, Any]:
     kinds: dict[str, Any] = {}
     if at.encoder.embedder is not None:
-        kinds["embedding"] = {"pooling": at.encoder.embedder.files.pooling}
+        files = at.encoder.embedder.files
+        kinds["embedding"] = {"pooling": files.pooling, "dimensions": files.dimensions}
     if at.encoder.reranker is not None:
         kinds["reranker"] = {"id2label": {"0": "relevance"}, "label2id": {"relevance": 0}}
     return kinds

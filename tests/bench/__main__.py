@@ -28,7 +28,7 @@ from tests.bench import encoder as encoder_bench
 from tests.bench import retrieval as retrieval_bench
 
 BUDGETS_TOKENS = (800, 400, 200, 100)
-NQ_QUESTIONS = 250
+NQ_QUESTIONS = 200
 
 
 async def sample_table(home: Path) -> list[str]:

@@ -17,15 +17,15 @@ from ragplane.core.onnx_export import exported_graph
 from serve.http.app import create_app
 from serve.local import LocalEncoder
 
-TEXTS = 512
+TEXTS = 256
 MEAN_TOKENS, LIMIT_TOKENS = 160, 256
 CLIENT_BATCH = 32
 CLIENTS = 8
-ROUNDS = 3
+ROUNDS = 2
 
 
 async def measure(settings: Settings, encoder: LocalEncoder) -> list[str]:
-    """A Markdown table of tokens per second, best of three interleaved rounds, and ratios."""
+    """A Markdown table of tokens per second, best of two interleaved rounds, and ratios."""
     texts, ids = _inputs(encoder)
     direct = _Direct(settings, encoder)
     app = create_app(settings, encoder)

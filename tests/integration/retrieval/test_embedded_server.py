@@ -1,5 +1,6 @@
 """The life of the embedded PostgreSQL: who starts it, who stops it, what a kill leaves behind."""
 
+import asyncio
 import json
 import os
 import signal
@@ -11,10 +12,13 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError, UnavailableError
 from retrieval.stores import embedded
 from retrieval.stores.embedded import EmbeddedServer
+from retrieval.stores.postgres import PostgresStore
 
 _USER = """
 import sys
@@ -151,6 +155,25 @@ def test_a_killed_postmaster_is_recovered(folder):
     assert _postmaster(folder) is None
 
 
+async def test_a_postmaster_killed_under_a_store_is_named_and_the_next_store_recovers(folder, key):
+    settings = Settings(home=folder.parent)
+    store = await PostgresStore.open(settings)
+    await store.open_corpus(key, fingerprint="f", dimensions=8)
+    postmaster = psutil.Process(_postmaster(folder))
+    postmaster.kill()
+    postmaster.wait(10)
+    for _ in range(2):
+        async with asyncio.timeout(5):
+            with pytest.raises(UnavailableError, match=r"cannot read the corpus: .*refused"):
+                await store.fingerprint(key)
+    again = await PostgresStore.open(settings)
+    assert await again.fingerprint(key) == "f"
+    assert await store.fingerprint(key) == "f"
+    await again.aclose()
+    await store.aclose()
+    assert _postmaster(folder) is None
+
+
 @pytest.mark.parametrize("left_behind", ["{pid}\n", "{pid}\n{folder}\n1\n5432\n/\n\n0 0\nready\n"])
 def test_a_pid_file_that_names_another_program_is_no_server(folder, left_behind):
     text = left_behind.format(pid=os.getpid(), folder=folder)
@@ -160,10 +183,48 @@ def test_a_pid_file_that_names_another_program_is_no_server(folder, left_behind)
     server.stop()
 
 
-@pytest.mark.parametrize("name", ["with space", "$(date)", "quo'te"])
-def test_a_path_a_shell_would_read_is_refused(tmp_path, name):
-    with pytest.raises(ConfigError, match="shell"):
+def test_a_path_may_hold_spaces_quotes_commas_and_any_letters(tmp_path):
+    folder = tmp_path / "Jiří's files, (new) & 100 % 水" / "postgres"
+    server = EmbeddedServer(folder)
+    for _ in range(2):
+        assert _answers(server.start())
+        server.stop()
+        assert _postmaster(folder) is None
+
+
+def test_a_folder_moved_to_a_path_with_spaces_after_a_kill(folder, tmp_path):
+    user = _start_user(folder)
+    _wait_started(user)
+    _end(user, kill=True)
+    postmaster = psutil.Process(_postmaster(folder))
+    postmaster.kill()
+    postmaster.wait(10)
+    moved = tmp_path / "with space"
+    folder.rename(moved)
+    server = EmbeddedServer(moved)
+    assert _answers(server.start())
+    server.stop()
+    moved.rename(folder)
+    server = EmbeddedServer(folder)
+    assert _answers(server.start())
+    server.stop()
+
+
+def test_another_users_server_at_that_place_is_not_trusted(folder):
+    server = EmbeddedServer(folder)
+    with pytest.raises(psycopg.OperationalError, match="requirepeer"):
+        _answers(make_conninfo(server.start(), requirepeer="nobody"))
+    assert conninfo_to_dict(server.start())["requirepeer"] == folder.owner()
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    "name", ["$(date)", 'quo"te', "back\\slash", "`tick`", "a\nline", "\udcff"]
+)
+def test_a_path_that_a_shell_would_read_is_refused(tmp_path, name):
+    with pytest.raises(ConfigError, match="shell reads; set RAGPLANE_HOME") as caught:
         EmbeddedServer(tmp_path / name / "postgres").start()
+    str(caught.value).encode()
 
 
 def test_data_of_another_version_are_refused(tmp_path):

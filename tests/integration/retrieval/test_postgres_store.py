@@ -14,9 +14,9 @@ from psycopg.conninfo import make_conninfo
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError, StageError, UnavailableError
-from retrieval.stores import open_store, plan, postgres
+from retrieval.stores import connections, open_store, plan, postgres
 from retrieval.stores.base import CorpusKey
-from retrieval.stores.connections import SCHEMA_VERSION
+from retrieval.stores.connections import SCHEMA_VERSION, Connections
 from retrieval.stores.memory import MemoryStore
 from retrieval.stores.postgres import PostgresStore
 from retrieval.stores.sql import statement
@@ -248,6 +248,89 @@ async def test_a_prepared_database_needs_no_more_rights(database, key):
     store = await open_store(Settings(database_url=make_conninfo(database, user="reader")))
     assert await store.status(key) is None
     await store.aclose()
+
+
+async def test_what_the_role_or_the_database_may_not_do_is_named(database, key, make_document):
+    owner = await PostgresStore.open(Settings(database_url=database))
+    await owner.open_corpus(key, fingerprint="f", dimensions=8)
+    with psycopg.connect(database, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"create role {name} login; grant usage on schema ragplane to {name}")
+        connection.execute(f"grant select on all tables in schema ragplane to {name}")
+    reader = await PostgresStore.open(Settings(database_url=make_conninfo(database, user=name)))
+    with pytest.raises(ConfigError, match=r"cannot delete a document: permission denied"):
+        await reader.delete_document(key, uuid4())
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"alter database {name} set default_transaction_read_only = on")
+    late = await PostgresStore.open(Settings(database_url=database))
+    with pytest.raises(ConfigError, match=r"cannot store a document: .*read-only transaction"):
+        await late.replace_document(*make_document(key, ["text"]))
+    for store in (owner, reader, late):
+        await store.aclose()
+
+
+async def test_other_failures_are_named(database, key):
+    store = await PostgresStore.open(Settings(database_url=database))
+    await store.open_corpus(key, fingerprint="f", dimensions=8)
+    with pytest.raises(UnavailableError, match="cannot open the corpus: .*NUL"):
+        await store.open_corpus(CorpusKey("new", "new"), fingerprint="\x00", dimensions=8)
+    with psycopg.connect(database) as connection:
+        connection.execute("drop table ragplane.pages")
+    with pytest.raises(UnavailableError, match=r'cannot read status: .*"ragplane.pages" does not'):
+        await store.status(key)
+    await store.aclose()
+    with pytest.raises(UnavailableError, match="cannot read status: the store is closed"):
+        await store.status(key)
+
+
+async def test_more_callers_than_connections_take_turns(conninfo, monkeypatch):
+    monkeypatch.setattr(connections, "_MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(connections, "_TIMEOUT_S", 0.2)
+    one = Connections(conninfo)
+    async with one.transaction("hold it"):
+        with pytest.raises(UnavailableError, match="all 1 connections are busy"):
+            async with one.transaction("wait"):
+                pass
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1), one.transaction("sleep") as connection:
+            await connection.execute("select pg_sleep(30)")
+    async with one.transaction("be the next") as connection:
+        assert await connection.execute("select 1")
+    await one.aclose()
+
+
+async def _during_the_search(monkeypatch, write):
+    """Let `write` commit right after a search has read its corpus."""
+    read_corpus = postgres._corpus
+
+    async def read_then_write(connection, key):
+        corpus = await read_corpus(connection, key)
+        monkeypatch.setattr(postgres, "_corpus", read_corpus)
+        await write
+        return corpus
+
+    monkeypatch.setattr(postgres, "_corpus", read_then_write)
+
+
+async def test_a_search_during_the_first_write_sees_nothing(
+    opened, key, make_document, monkeypatch
+):
+    write = opened.replace_document(*make_document(key, ["The mirror."]))
+    await _during_the_search(monkeypatch, write)
+    assert await opened.lexical(key, "mirror", 5) == []
+    assert len(await opened.lexical(key, "mirror", 5)) == 1
+
+
+async def test_a_search_during_a_write_sees_what_was_before(
+    opened, key, make_document, monkeypatch
+):
+    old, new = (make_document(key, [text]) for text in ("The mirror.", "A dome."))
+    await opened.replace_document(*old)
+    await _during_the_search(monkeypatch, opened.replace_document(*new))
+    [hit] = await opened.dense(key, old.vectors[0], 5)
+    assert hit.chunk_id == old.chunks[0].id
+    [hit] = await opened.dense(key, old.vectors[0], 5)
+    assert hit.chunk_id == new.chunks[0].id
 
 
 async def test_a_host_that_is_down_is_named_and_the_password_is_not():

@@ -67,7 +67,7 @@ def reports() -> list[BatchReport]:
 
 @pytest.fixture
 async def batcher(backend: StubBackend, reports: list[BatchReport]) -> AsyncIterator[Batcher]:
-    batcher = Batcher(backend, max_requests=2, max_batch_tokens=64, restart_after_s=0.05)
+    batcher = Batcher(backend, max_requests=2, budget_tokens=64, restart_after_s=0.05)
     batcher.listen(reports.append)
     yield batcher
     backend.gate.set()
@@ -96,8 +96,43 @@ async def test_results_keep_the_order_and_the_budget(
 async def test_duplicates_run_once(batcher: Batcher, reports: list[BatchReport]) -> None:
     done = await batcher.run([work(1, 2), work(3), work(1, 2), work(1, 2)])
     assert [item.value for item in done] == [3, 3, 3, 3]
-    await until(lambda: sum(report.duplicates for report in reports) == 2)
+    assert sum(report.duplicates for report in reports) == 2
     assert sum(report.size for report in reports) == 2
+
+
+async def test_the_batch_is_reported_before_its_results_go_out(
+    batcher: Batcher, backend: StubBackend
+) -> None:
+    reported = threading.Event()
+    batcher.listen(lambda report: reported.wait(10) and None)
+    running = asyncio.create_task(batcher.run([work(1)]))
+    await until(lambda: backend.batches)
+    await asyncio.sleep(0.05)  # long enough for a result that does not wait
+    assert not running.done()
+    reported.set()
+    assert (await running)[0].value == 1
+
+
+async def test_a_listener_that_fails_costs_nobody_a_result(batcher: Batcher) -> None:
+    threads: list[int] = []
+
+    def fail(report: BatchReport) -> None:
+        threads.append(threading.get_ident())
+        raise ValueError("no")
+
+    batcher.listen(fail)
+    assert (await batcher.run([work(1)]))[0].value == 1
+    assert (await batcher.run([work(2)]))[0].value == 2
+    assert batcher.healthy
+    assert threads == [threads[0]] * 2  # the worker did not have to start again
+
+
+async def test_the_budget_is_what_was_set(backend: StubBackend, reports: list[BatchReport]) -> None:
+    batcher = Batcher(backend, max_requests=2, budget_tokens=5000)
+    batcher.listen(reports.append)
+    await batcher.run([work(*[n] * 100) for n in range(50)])
+    assert [(report.size, report.budget_tokens) for report in reports] == [(50, 5000)]
+    await batcher.aclose()
 
 
 async def test_an_input_over_the_budget_runs_alone(batcher: Batcher, backend: StubBackend) -> None:
@@ -218,7 +253,7 @@ async def test_a_forward_pass_that_hangs_is_unhealthy(
 
 
 async def test_closing_fails_what_waits(backend: StubBackend) -> None:
-    batcher = Batcher(backend, max_requests=2, max_batch_tokens=64)
+    batcher = Batcher(backend, max_requests=2, budget_tokens=64)
     backend.gate.clear()
     blocker = asyncio.create_task(batcher.run([work(9)]))
     await until(lambda: backend.batches)

@@ -31,7 +31,7 @@ async def test_equals_the_local_encoder(settings: Settings, encoder: LocalEncode
     local, remote = await encoder.rerank("law 7", texts), await client.rerank("law 7", texts)
     assert local.scores == pytest.approx(remote.scores, abs=1e-5)
     assert await client.count_tokens(texts[:2]) == await encoder.count_tokens(texts[:2])
-    assert (await client.embed([])).vectors.shape[0] == 0
+    assert (await client.embed([])).vectors.shape == (await encoder.embed([])).vectors.shape
     with pytest.raises(errors.TokenizerError, match="surrogate"):
         await client.embed(["\ud800"])
     with pytest.raises(errors.EmptyInputError):
@@ -89,10 +89,45 @@ async def test_statuses_become_errors(status: int, body: object, error: type[Exc
     assert type(raised.value) is error
 
 
-async def test_another_kind_of_server_is_told() -> None:
-    client, _ = answering(httpx.Response(200, json=[{"index": 0, "score": 1.0}]))
-    with pytest.raises(errors.ConfigError, match="not a Ragplane server"):
-        await client.rerank("query", ["text"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        httpx.Response(200, html="<html>Welcome</html>"),
+        httpx.Response(200, content=b"\xff"),
+        httpx.Response(200, json=[{"index": 0, "score": 1.0}]),  # TEI: its headers are others
+        httpx.Response(200, json=[]),
+        httpx.Response(200, json={"data": [{"embedding": [0.5]}], "usage": {"total_tokens": 1}}),
+        httpx.Response(200, json={"data": [], "model_type": None, "detail": "?"}),
+        httpx.Response(200, json="text"),
+    ],
+)
+async def test_another_kind_of_server_is_told(reply: httpx.Response) -> None:
+    client, _ = answering(reply)
+    for call in (
+        client.fingerprint(),
+        client.embed([]),
+        client.embed(["text"]),
+        client.rerank("query", ["text"]),
+        client.count_tokens(["text"]),
+    ):
+        with pytest.raises(errors.ConfigError, match=r"http://server/.*: not a Ragplane server"):
+            await call
+
+
+async def test_dimensions_are_asked_once() -> None:
+    kinds = {"embedding": {"pooling": "mean", "dimensions": 7}}
+    client, asked = answering(httpx.Response(200, json={"model_type": kinds}))
+    assert [(await client.embed([])).vectors.shape for _ in range(2)] == [(0, 7), (0, 7)]
+    assert [request.url.path for request in asked] == ["/info"]
+    client, _ = answering(httpx.Response(200, json={"model_type": {"reranker": {}}}))
+    with pytest.raises(errors.ModelError, match="no embedding model"):
+        await client.embed([])
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "", "http://", "http://a:b", "http://a:99999"])
+def test_an_address_that_is_none_is_told(url: str) -> None:
+    with pytest.raises(errors.ConfigError, match="not an address"):
+        HttpEncoder(url)
 
 
 async def test_a_busy_server_is_asked_again(no_pauses: list[float]) -> None:

@@ -13,7 +13,6 @@ ROWS = [
     (errors.LimitError(), 422, "invalid_request_error", "Validation"),
     (errors.TokenizerError(), 422, "invalid_request_error", "Tokenizer"),
     (errors.ModelError(), 424, "invalid_request_error", "Backend"),
-    (errors.ModelNotFoundError(), 404, "invalid_request_error", "NotFound"),
     (errors.NonFiniteError(), 424, "inference_error", "Backend"),
     (errors.OverloadedError(), 429, "overloaded", "Overloaded"),
     (errors.DeadlineError(), 429, "deadline", "Overloaded"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Sequence
 
 import httpx
 import pytest
@@ -16,8 +16,11 @@ from pydantic import SecretStr
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError, NonFiniteError
+from serve.backend import TokenIds
+from serve.encoder import Vectors
 from serve.http.app import create_app
 from serve.local import LocalEncoder
+from serve.onnx_backend import OnnxBackend
 
 INFERENCE_HEADERS = [
     "x-request-id",
@@ -146,10 +149,13 @@ async def test_failures_inside(
 
         monkeypatch.setattr(LocalEncoder, "run_embed", staticmethod(fail))
         async with connect(settings, encoder) as client:
-            reply = await client.post("/v1/embeddings", json={"input": "a"})
+            headers = {"x-request-id": "mine-1"}
+            reply = await client.post("/v1/embeddings", json={"input": "a"}, headers=headers)
             metrics = samples((await client.get("/metrics")).text)
         assert (reply.status_code, reply.json()["error"]["type"]) == (status, kind)
+        assert reply.headers["x-request-id"] == "mine-1"
         assert metrics["te_request_success", "/v1/embeddings"] == 0
+        assert sum(metrics["te_request_failure", label] for label in ("backend", "internal")) == 1
         assert "secret" not in reply.text
 
 
@@ -181,7 +187,6 @@ async def test_metrics_exist_before_the_first_request_and_count(
     assert before["ragplane_dropped_inputs_total", "cancelled"] == 0
     await client.post("/embed", json={"inputs": ["a " * 300, "b", "b"]})
     await client.post("/embed", json={"inputs": ""})
-    await asyncio.sleep(0.05)  # the worker reports a batch after it has answered
     after = samples((await client.get("/metrics")).text)
     assert after["te_request_count", "/embed"] == 2
     assert after["te_request_success", "/embed"] == 1
@@ -198,14 +203,24 @@ def samples(text: str) -> dict[tuple[str, str], float]:
     return {(name, label): float(value) for name, label, value in lines}
 
 
-async def test_health_answers_while_a_large_batch_runs(client: httpx.AsyncClient) -> None:
-    body = {"inputs": [f"text {n} " * 10 for n in range(150)]}
-    large = asyncio.create_task(client.post("/embed", json=body))
-    await asyncio.sleep(0.2)
-    started_s = time.monotonic()
+async def test_health_answers_while_a_batch_runs(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward = OnnxBackend.forward
+    runs, gate = threading.Event(), threading.Event()
+
+    def held(self: OnnxBackend, inputs: Sequence[TokenIds]) -> list[Vectors]:
+        runs.set()
+        gate.wait(10)
+        return forward(self, inputs)
+
+    monkeypatch.setattr(OnnxBackend, "forward", held)
+    batch = asyncio.create_task(client.post("/embed", json={"inputs": "held"}))
+    assert await asyncio.to_thread(runs.wait, 10)
     assert (await client.get("/health")).status_code == 200
-    assert time.monotonic() - started_s < 1
-    assert len((await large).json()) == 150
+    assert not batch.done()
+    gate.set()
+    assert len((await batch).json()) == 1
 
 
 async def test_a_client_that_leaves_cancels_its_inputs(

@@ -119,6 +119,6 @@ async def test_tokenize(client: httpx.AsyncClient) -> None:
 async def test_info(client: httpx.AsyncClient, encoder: LocalEncoder) -> None:
     info = (await client.get("/info")).json()
     assert info["model_id"] == "all-MiniLM-L6-v2"
-    assert info["model_type"]["embedding"] == {"pooling": "mean"}
+    assert info["model_type"]["embedding"] == {"pooling": "mean", "dimensions": 384}
     assert (info["max_input_length"], info["max_batch_tokens"]) == (256, 16384)
     assert info["fingerprint"] == await encoder.fingerprint()
