@@ -19,7 +19,7 @@ from ragplane.core.errors import (
     UnavailableError,
     describe,
 )
-from ragplane.core.schema import Context, Hit, Span
+from ragplane.core.schema import Chunk, Context, Hit, Span
 from ragplane.core.sentences import sentence_spans
 from serve.encoder import Encoder
 
@@ -41,7 +41,7 @@ class _Passage:
     def heading(self) -> str:
         chunk, document = self.hit.chunk, self.hit.document
         line = f"[{self.source}] {document.title}, {page_label(chunk.first_page, chunk.last_page)}"
-        header = _table_header(chunk.prefix)
+        header = table_header(chunk)
         return f"{line}\n{header}" if header else line
 
     def text(self, index: int) -> str:
@@ -103,8 +103,15 @@ def _passages(hits: Sequence[Hit]) -> list[_Passage]:
     passages = []
     for hit in hits:
         number = numbers.setdefault(str(hit.document.id), len(numbers) + 1)
-        passages.append(_Passage(hit, number, tuple(sentence_spans(hit.chunk.text))))
+        passages.append(_Passage(hit, number, tuple(_sentences(hit.chunk))))
     return passages
+
+
+def _sentences(chunk: Chunk) -> list[tuple[int, int]]:
+    """Spans of the sentences, without the header row of a table: the heading line says it."""
+    header = table_header(chunk)
+    spans = sentence_spans(chunk.text)
+    return [(start, end) for start, end in spans if chunk.text[start:end] != header]
 
 
 async def _score(question: str, passages: Sequence[_Passage], encoder: Encoder) -> _Scored:
@@ -214,7 +221,7 @@ def _span(passage: _Passage, sentence: Sentence) -> Span:
     )
 
 
-def _table_header(prefix: str) -> str:
-    """The header row that a chunk of table rows carries in its prefix."""
-    _, _, header = prefix.partition("\n")
+def table_header(chunk: Chunk) -> str:
+    """The header row that a chunk of table rows carries in its prefix; empty without one."""
+    _, _, header = chunk.prefix.partition("\n")
     return header

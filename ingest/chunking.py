@@ -158,7 +158,7 @@ def _pack(
     chunks: list[Chunk] = []
     rest = list(units)
     while rest:
-        prefix = _prefix(document, rest[0], tokenizer, limit_tokens)
+        prefix = _prefix(document, rest, tokenizer, limit_tokens)
         count = _fitting(rest, tokenizer, limit_tokens, tokenizer.count(prefix) if prefix else 0)
         if _only_headings(rest, count):
             bare = _fitting(rest, tokenizer, limit_tokens, 0)
@@ -205,14 +205,18 @@ def _changes_table(before: _Unit, unit: _Unit) -> bool:
     return unit.header != before.header and not (before.is_heading and unit.is_header)
 
 
-def _prefix(document: Document, first: _Unit, tokenizer: TextTokenizer, limit_tokens: int) -> str:
+def _prefix(
+    document: Document, units: Sequence[_Unit], tokenizer: TextTokenizer, limit_tokens: int
+) -> str:
     """Title, the headings above the chunk that it does not hold itself, and its table header."""
+    first = units[0]
+    header = next((unit.header for unit in units if not unit.is_heading), None)
     above = first.heading_path[:-1] if first.is_heading else first.heading_path
     titles = list(dict.fromkeys(part for part in (document.title, *above) if part))
-    headers = [f"\n{first.header}", ""] if first.header and not first.is_header else [""]
-    for header in headers:  # rather no header than no title: the text holds it once anyway
+    endings = [f"\n{header}", ""] if header else [""]
+    for ending in endings:  # rather no header than no title: the text holds it once anyway
         for path in _shortened(titles):
-            prefix = " > ".join(path) + header
+            prefix = " > ".join(path) + ending
             if tokenizer.count(prefix) <= limit_tokens * _PREFIX_SHARE:
                 return prefix
     return ""

@@ -103,5 +103,5 @@ async def _bulk(texts: Sequence[str], send: Callable[[list[str]], Awaitable[obje
 
 
 async def _post(http: httpx.AsyncClient, batch: list[str]) -> None:
-    body = {"input": batch, "model": "bundled", "encoding_format": "base64"}
+    body = {"input": batch, "encoding_format": "base64"}
     (await http.post("/v1/embeddings", json=body)).raise_for_status()

@@ -272,7 +272,7 @@ async def test_what_the_role_or_the_database_may_not_do_is_named(database, key, 
 async def test_other_failures_are_named(database, key):
     store = await PostgresStore.open(Settings(database_url=database))
     await store.open_corpus(key, fingerprint="f", dimensions=8)
-    with pytest.raises(UnavailableError, match="cannot open the corpus: .*NUL"):
+    with pytest.raises(UnavailableError, match=r"cannot open the corpus: .*NUL"):
         await store.open_corpus(CorpusKey("new", "new"), fingerprint="\x00", dimensions=8)
     with psycopg.connect(database) as connection:
         connection.execute("drop table ragplane.pages")

@@ -14,7 +14,7 @@ from retrieval.stores.base import CorpusKey
 from retrieval.stores.memory import MemoryStore
 from serve.encoder import RerankScores
 from serve.fake import FakeEncoder
-from tests.unit.conftest import AddDocument
+from tests.unit.conftest import AddDocument, AddTable
 
 QUESTION = "When does the gate open?"
 TEXTS = (
@@ -76,6 +76,16 @@ async def test_every_span_resolves_to_the_document_it_came_from(
         assert accepted[span.start : span.end] == span.text
         assert context.sources[span.source] == span.document
         assert f"[{span.source}] {span.document.title}, p. 1" in context.text
+
+
+async def test_a_table_header_is_said_once_and_is_no_sentence(
+    memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey, add_table: AddTable
+) -> None:
+    await add_table("| Item | Price |", "| lamp | 12 |", "| desk | 80 |")
+    hits = (await Searcher(memory_store, encoder).search("price of a lamp", key, 8)).result.hits
+    context = (await compress("price of a lamp", hits, 200, encoder)).context
+    assert context.text.count("| Item | Price |") == 1
+    assert [span.text for span in context.spans] == ["| lamp | 12 |", "| desk | 80 |"]
 
 
 async def test_no_hits_give_an_empty_context(encoder: FakeEncoder) -> None:
