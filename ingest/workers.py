@@ -8,13 +8,16 @@ documents.
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +46,7 @@ class ParserProcess:
 
     def __init__(self, spec: ParserSpec) -> None:
         self._spec = spec
-        self._process: SpawnProcess | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._documents = 0
 
@@ -76,23 +79,38 @@ class ParserProcess:
     def _running(self) -> Connection:
         if self._documents >= _DOCUMENTS_PER_PROCESS:
             self._kill()
-        if self._process is None or self._connection is None or not self._process.is_alive():
-            context = multiprocessing.get_context("spawn")
-            self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs, self._spec), daemon=True)
-            self._process.start()
-            theirs.close()
+        if self._process is None or self._connection is None or self._process.poll() is not None:
+            self._connection = self._start()
             self._documents = 0
         self._documents += 1
         return self._connection
+
+    def _start(self) -> Connection:
+        """Start the process by module name.
+
+        `multiprocessing` would import the caller's main module again, and run a script that has
+        no guard.
+        """
+        ours, theirs = Pipe()
+        with theirs:
+            fd = theirs.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ingest.workers", str(fd)],
+                pass_fds=[fd],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        ours.send(self._spec)
+        return ours
 
     def _reap(self) -> str:
         """Why the process ended, in words."""
         process = self._process
         if process is None:
             return "closed"
-        process.join(_GRACE_S)
-        code = process.exitcode
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_S)
+        code = process.returncode
         self._kill()
         if code is not None and code < 0:
             return signal.Signals(-code).name
@@ -100,17 +118,20 @@ class ParserProcess:
 
     def _kill(self) -> None:
         process, self._process = self._process, None  # first: `close` may run beside `_reap`
-        if process is not None and process.is_alive():
+        if process is not None:
             process.kill()
-            process.join(_GRACE_S)
+            process.wait()
 
 
-def _serve(connection: Connection, spec: ParserSpec) -> None:
-    """The parser process: requests in, results or errors out, until the pipe closes."""
+def _serve(connection: Connection) -> None:
+    """The parser process: the spec, then requests in, results or errors out, until the pipe
+    closes.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     # Imported here: the parent never parses, and the readers take seconds to import.
     from ingest.parse import Parser
 
+    spec: ParserSpec = connection.recv()
     parser = cache(lambda: Parser(spec.tokenizer_file, spec.limit_tokens, spec.ocr_threads))
     while True:
         try:
@@ -130,3 +151,9 @@ def _outcome(parser: Callable[[], Parser], request: ParseRequest) -> ParseResult
         return error
     except Exception as error:  # noqa: BLE001 - a reader's surprise costs its document only
         return StageError("parse", describe(error))
+
+
+if __name__ == "__main__":
+    from ingest.workers import _serve as serve  # the module that the parent's pickles name
+
+    serve(Connection(int(sys.argv[1])))

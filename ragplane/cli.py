@@ -128,7 +128,7 @@ def ask(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer a question from the corpus, with the document and page of each statement."""
+    """Answer a question from the corpus, with the document and pages of each statement."""
 
     async def work(plane: Plane) -> None:
         answer = await plane.ask(question, corpus=corpus, tenant=tenant, budget=budget)

@@ -118,8 +118,8 @@ def print_answer(answer: Answer) -> None:
         typer.echo(place)
     context = answer.context
     typer.echo(
-        f"  ({context.tokens} of {context.tokens_retrieved} retrieved tokens kept, "
-        f"budget {context.budget})"
+        f"  ({context.tokens} tokens of context, budget {context.budget}; "
+        f"{context.tokens_retrieved} tokens retrieved)"
     )
     _print_footer(answer.timings_ms["total"], answer.degradations)
 

@@ -6,7 +6,7 @@ from ragplane.core.schema import Citation, Context, Span
 from retrieval.citations import citation_of
 
 _MAX_SENTENCES = 3
-_MAX_SCORE_GAP = 0.08
+_MAX_SCORE_GAP = 0.06
 
 
 def extract_answer(context: Context, abstain_below: float) -> tuple[str, tuple[Citation, ...]]:

@@ -30,7 +30,9 @@ DEFAULT_BUDGET_TOKENS = 800
 class Settings(BaseSettings):
     """All settings of one process. Each field is `RAGPLANE_<NAME>` in the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="RAGPLANE_", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix="RAGPLANE_", env_ignore_empty=True, frozen=True, extra="forbid"
+    )
 
     home: Path = Field(
         default=Path("~/.local/share/ragplane"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -11,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
+import psutil
 import pytest
 
 from ingest.parsed import ParseRequest, ParseResult
@@ -54,7 +54,7 @@ async def make_parser(tokenizer_file: Path) -> AsyncIterator[MakeParser]:
 
 
 def children() -> set[int]:
-    return {child.pid or 0 for child in multiprocessing.active_children()}
+    return {child.pid for child in psutil.Process().children()}
 
 
 async def assert_parses(parser: ParserProcess, request: ParseRequest) -> None:
