@@ -119,6 +119,33 @@ def test_some_documents_failing_is_exit_3_and_all_of_them_is_exit_1(
     assert "error: parse: bad.pdf:" in only.stderr
 
 
+def test_a_changed_file_replaces_its_chunks(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "gate.md"
+    for text in ("The gate opens at noon.", "The gate opens at dusk."):
+        file.write_text(text)
+        done = run("ingest", str(tmp_path), "--corpus", "changing", "--workers", "1", "--json")
+    assert json.loads(done.stdout)["documents"]["updated"] == 1
+    hits = json.loads(run("search", "gate", "--corpus", "changing", "--json").stdout)["hits"]
+    assert [hit["text"] for hit in hits] == ["The gate opens at dusk."]
+
+
+def test_a_script_without_a_main_guard_can_ingest(
+    docs: Path, tmp_path: Path, model_home: Path
+) -> None:
+    home = make_home(tmp_path / "home", model_home)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from ragplane import Plane\n"
+        f"with Plane.open(home={str(home)!r}).sync as plane:\n"
+        f"    report = plane.ingest([{str(docs)!r}], corpus='yard', workers=1)\n"
+        "    print(report.status, report.documents['added'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.stdout, done.returncode) == ("completed 2\n", 0), done.stderr
+
+
 def test_wrong_use_is_one_clear_line_and_exit_2(run: Run, corpus: str, tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
     one_line(run("ingest", nowhere, "--corpus", "x"), 2, nowhere, "no such file")
