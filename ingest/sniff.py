@@ -15,7 +15,7 @@ from ragplane.core.errors import StageError
 
 Kind = Literal["pdf", "image", "docx", "html", "markdown", "text"]
 
-_IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*", b"BM")
+_IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\x00", b"MM\x00*")
 _HTML = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _BINARY_SHARE = 0.05
 
@@ -36,7 +36,9 @@ def sniff(content: bytes, name: str) -> Kind:
         raise StageError("parse", "the file is empty")
     if b"%PDF-" in content[:1024]:
         return "pdf"
-    if content.startswith(_IMAGES) or (content[:4] == b"RIFF" and content[8:12] == b"WEBP"):
+    is_webp = content[:4] == b"RIFF" and content[8:12] == b"WEBP"
+    is_bmp = content[:2] == b"BM" and content[6:10] == bytes(4)  # reserved, always zero
+    if content.startswith(_IMAGES) or is_webp or is_bmp:
         return "image"
     if content.startswith(b"PK\x03\x04"):
         return _zipped(content)

@@ -16,7 +16,7 @@ from pipelines.answering import Answerer
 from pipelines.ingestion import Ingestion, IngestReport, Progress
 from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, Settings, load_settings
 from ragplane.core.cpu import available_cpus
-from ragplane.core.errors import UnavailableError
+from ragplane.core.errors import InputError, UnavailableError
 from ragplane.core.models import read_encoder
 from ragplane.core.schema import Answer, Context, SearchResult
 from retrieval.search import Searcher
@@ -107,6 +107,10 @@ class Plane:
         fail are in the report; raises InputError for a path that does not exist, ConfigError for
         a corpus of another model, UnavailableError if the store cannot be opened.
         """
+        if isinstance(paths, str | Path):
+            raise InputError("paths is one path, but must be a list of paths", param="paths")
+        if workers is not None and workers < 1:
+            raise InputError(f"workers is {workers}, but must be at least 1", param="workers")
         store, encoder = await self._parts()
         count = workers or available_cpus()
         files = read_encoder(self._settings.embed_model)

@@ -21,6 +21,8 @@ class ReadContext:
 
 Reader = Callable[[bytes, ReadContext], ParsedDocument]
 
+_MAX_TITLE_CHARACTERS = 200  # a title opens every citation line and every chunk's prefix
+
 
 def title_or_name(title: str | None, name: str) -> str:
     """A trimmed title, or the file's name without its ending, spelt as words.
@@ -28,7 +30,7 @@ def title_or_name(title: str | None, name: str) -> str:
     NUL and lone surrogates, which no store takes, are left out; a file name may hold the latter.
     """
     if title and (words := _storable(title).split()):
-        return " ".join(words)
+        return " ".join(words)[:_MAX_TITLE_CHARACTERS]
     name = _storable(name)
     stem = name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
     return stem.replace("_", " ").replace("-", " ").strip() or name

@@ -33,7 +33,10 @@ def read_html(content: bytes, context: ReadContext) -> ParsedDocument:
         root = html.document_fromstring(text.encode("utf-8"), parser=_parser())
     except etree.ParserError as error:
         raise StageError("parse", f"not a readable HTML file ({error})") from error
-    blocks = list(_walk(root))
+    try:
+        blocks = list(_walk(root))
+    except RecursionError as error:
+        raise StageError("parse", "the HTML is nested too deeply") from error
     heading = next((block.text for block in blocks if block.kind == "heading"), None)
     title = title_or_name((root.findtext(".//title") or "").strip() or heading, context.name)
     return ParsedDocument(
@@ -42,7 +45,8 @@ def read_html(content: bytes, context: ReadContext) -> ParsedDocument:
 
 
 def _parser() -> html.HTMLParser:
-    return html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    # Without huge_tree everything nested deeper than about 255 elements is dropped in silence.
+    return html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
 
 
 def _walk(element: Any) -> Iterator[Block]:

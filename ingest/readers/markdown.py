@@ -13,11 +13,17 @@ from ingest.parsed import ParsedDocument, flowing_page
 from ingest.readers.base import ReadContext, title_or_name
 from ragplane.core.schema import Block
 
+_MAX_NESTING = 1000  # the library drops what lies deeper; its default is 20
+
 
 def read_markdown(content: bytes, context: ReadContext) -> ParsedDocument:
     """Read a Markdown file as one page. Emphasis marks and link targets are left out."""
     started = time.perf_counter()
-    tokens = MarkdownIt("commonmark").enable("table").parse(decode_text(content))
+    tokens = (
+        MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
+        .enable("table")
+        .parse(decode_text(content))
+    )
     blocks = [block for block in _blocks(tokens) if block.text.strip()]
     heading = next((block.text for block in blocks if block.kind == "heading"), None)
     page = flowing_page(blocks, time.perf_counter() - started)

@@ -54,7 +54,10 @@ class Settings(BaseSettings):
     )
     encoder_api_key: SecretStr | None = None
     threads: int | None = Field(
-        default=None, ge=1, description="CPU threads of the encoder; unset: the cgroup's CPUs."
+        default=None,
+        ge=1,
+        le=1024,
+        description="CPU threads of the encoder; unset: the cgroup's CPUs.",
     )
 
     api_key: SecretStr | None = Field(default=None, description="Clients must send this key.")
@@ -77,7 +80,7 @@ class Settings(BaseSettings):
         default=200, ge=16, description="Length of a chunk at most, prefix and specials included."
     )
     document_timeout_s: float = Field(
-        default=600.0, gt=0, description="A document that takes longer to parse fails."
+        default=600.0, gt=0, le=86400, description="A document that takes longer to parse fails."
     )
 
     abstain_below: float = Field(
