@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import structlog
 import uvicorn
 import uvloop

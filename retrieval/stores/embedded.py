@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 from filelock import FileLock
 from psycopg.conninfo import make_conninfo
 
