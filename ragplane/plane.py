@@ -17,7 +17,7 @@ from pipelines.ingestion import Ingestion, IngestReport, Progress
 from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, Settings, load_settings
 from ragplane.core.cpu import available_cpus
 from ragplane.core.errors import InputError, UnavailableError
-from ragplane.core.models import read_encoder
+from ragplane.core.models import read_model
 from ragplane.core.schema import Answer, Context, SearchResult
 from retrieval.search import Searcher
 from retrieval.stores import open_store
@@ -113,7 +113,7 @@ class Plane:
             raise InputError(f"workers is {workers}, but must be at least 1", param="workers")
         store, encoder = await self._parts()
         count = workers or available_cpus()
-        files = read_encoder(self._settings.embed_model)
+        files = read_model(self._settings.embed_model)
         spec = ParserSpec(
             tokenizer_file=files.folder / "tokenizer.json",
             limit_tokens=min(self._settings.chunk_tokens, files.max_tokens),

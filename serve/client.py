@@ -28,6 +28,7 @@ from serve.address import server_url
 from serve.encoder import Embeddings, InputType, RerankScores, Vectors
 
 T = TypeVar("T")
+_INTERACTIVE, _BULK = {"x-lane": "interactive"}, {"x-lane": "bulk"}
 _PAUSES_S = (0.25, 0.5, 1.0)
 _LONGEST_PAUSE_S = 5.0
 # Small enough for the server's default limits on items and bytes, large enough to fill its batches.
@@ -59,13 +60,16 @@ class HttpEncoder:
         api_key: str | None = None,
         timeout_s: float = 120.0,
         *,
+        tenant: str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`timeout_s` bounds each attempt. `transport` stands in for the network.
+        """`timeout_s` bounds each attempt. The server shares its time fairly among tenants.
 
-        Raises ConfigError for a `base_url` that is none.
+        `transport` stands in for the network. Raises ConfigError for a `base_url` that is none.
         """
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        if tenant is not None:
+            headers["x-tenant"] = tenant
         self._url = server_url(base_url)
         self._dimensions: int | None = None
         self._client = httpx.AsyncClient(
@@ -75,12 +79,14 @@ class HttpEncoder:
     async def embed(
         self, texts: Sequence[str], *, input_type: InputType = "document"
     ) -> Embeddings:
-        """As `Encoder.embed`."""
+        """As `Encoder.embed`. Documents go through the server's bulk lane."""
         vectors: list[Vectors] = []
         tokens = truncated = 0
+        lane = _INTERACTIVE if input_type == "query" else _BULK
         for part in _parts(texts):
             body = {"input": part, "encoding_format": "base64", "input_type": input_type}
-            some = await self._ask("POST", "/v1/embeddings", partial(_embeddings, len(part)), body)
+            read = partial(_embeddings, len(part))
+            some = await self._ask("POST", "/v1/embeddings", read, body, lane)
             vectors.append(some.vectors)
             tokens += some.tokens
             truncated += some.truncated_inputs
@@ -89,11 +95,15 @@ class HttpEncoder:
         )
 
     async def embed_sparse(self, texts: Sequence[str]) -> list[Mapping[int, float]]:
-        """As `Encoder.embed_sparse`: ModelError, because no served model has a sparse head."""
-        raise ModelError(f"{self._url}: no sparse head, {len(texts)} texts are not encoded")
+        """As `Encoder.embed_sparse`, through the server's bulk lane."""
+        weights: list[Mapping[int, float]] = []
+        for part in _parts(texts):
+            read = partial(_term_weights, len(part))
+            weights += await self._ask("POST", "/embed_sparse", read, {"inputs": part}, _BULK)
+        return weights
 
     async def rerank(self, query: str, texts: Sequence[str]) -> RerankScores:
-        """As `Encoder.rerank`. The query is encoded once for every 256 texts."""
+        """As `Encoder.rerank`. The query is tokenised once for every 256 texts."""
         scores: list[float] = []
         tokens = truncated = 0
         for part in _parts(texts):
@@ -126,33 +136,42 @@ class HttpEncoder:
         return np.zeros((0, self._dimensions), np.float32)
 
     async def _ask(
-        self, method: str, path: str, read: Callable[[httpx.Response], T], body: object = None
+        self,
+        method: str,
+        path: str,
+        read: Callable[[httpx.Response], T],
+        body: object = None,
+        headers: Mapping[str, str] = _INTERACTIVE,
     ) -> T:
         """One call, and what `read` finds in the answer. Raises ConfigError if it finds nothing."""
-        reply = await self._call(method, path, body)
+        reply = await self._call(method, path, body, headers)
         try:
             return read(reply)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             message = f"{self._url}{path}: not a Ragplane server ({describe(error)})"
             raise ConfigError(message) from error
 
-    async def _call(self, method: str, path: str, body: object = None) -> httpx.Response:
+    async def _call(
+        self, method: str, path: str, body: object, headers: Mapping[str, str]
+    ) -> httpx.Response:
         """One call, asked again while the server is busy, draining or not reachable."""
         for pause_s in _PAUSES_S:
             try:
-                return await self._attempt(method, path, body)
+                return await self._attempt(method, path, body, headers)
             except OverloadedError as error:
                 pause_s = max(pause_s, min(error.retry_after_s, _LONGEST_PAUSE_S))
             except UnavailableError as error:
                 if isinstance(error.__cause__, httpx.ReadTimeout):  # the next would take as long
                     raise
             await asyncio.sleep(pause_s)
-        return await self._attempt(method, path, body)
+        return await self._attempt(method, path, body, headers)
 
-    async def _attempt(self, method: str, path: str, body: object) -> httpx.Response:
+    async def _attempt(
+        self, method: str, path: str, body: object, headers: Mapping[str, str]
+    ) -> httpx.Response:
         # Escaped, a lone surrogate reaches the server, which names the input that holds it.
         content = None if body is None else json.dumps(body)
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **headers}
         try:
             reply = await self._client.request(method, path, content=content, headers=headers)
         except httpx.HTTPError as error:
@@ -172,6 +191,13 @@ def _embeddings(count: int, reply: httpx.Response) -> Embeddings:
     vectors = np.stack([_vector(answer["data"][index]["embedding"]) for index in range(count)])
     tokens = int(answer["usage"]["total_tokens"])
     return Embeddings(vectors, tokens, int(reply.headers["x-truncated-inputs"]))
+
+
+def _term_weights(count: int, reply: httpx.Response) -> list[Mapping[int, float]]:
+    rows = reply.json()
+    return [
+        {int(term["index"]): float(term["value"]) for term in rows[index]} for index in range(count)
+    ]
 
 
 def _rerank_scores(count: int, reply: httpx.Response) -> RerankScores:

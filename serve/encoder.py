@@ -23,6 +23,33 @@ class Embeddings:
 
 
 @dataclass(frozen=True, slots=True)
+class SparseEmbeddings:
+    """Term weights (vocabulary id -> weight, none of them 0) of each input; tokens; inputs cut."""
+
+    weights: tuple[Mapping[int, float], ...]
+    tokens: int
+    truncated_inputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEmbeddings:
+    """Token vectors [length, hidden] of each input, special tokens included; tokens; inputs cut."""
+
+    vectors: tuple[Vectors, ...]
+    tokens: int
+    truncated_inputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """One row of label scores, float32 [n, labels], for each input; tokens; inputs cut."""
+
+    scores: Vectors
+    tokens: int
+    truncated_inputs: int
+
+
+@dataclass(frozen=True, slots=True)
 class RerankScores:
     """One relevance score for each text, in input order; tokens spent; texts that were cut."""
 

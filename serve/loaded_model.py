@@ -1,22 +1,30 @@
-"""One encoder model in this process: its files, tokenizer, backend and batcher."""
+"""One model in this process: its files, tokenizer, backend and batcher."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Literal
 
 from ragplane.core.config import Settings
-from ragplane.core.cpu import available_cpus
-from ragplane.core.errors import EmptyInputError, LimitError
-from ragplane.core.models import EncoderFiles, read_encoder
-from ragplane.core.onnx_export import exported_graph
-from ragplane.core.tokens import TextTokenizer, TokenizedText, TruncationDirection
-from serve.backend import Backend, TokenIds
+from ragplane.core.errors import ConfigError, LimitError
+from ragplane.core.models import Kind, ModelFiles
+from ragplane.core.tokens import TextTokenizer
+from serve.backends.opened import OpenedBackend
 from serve.batching.batcher import Batcher
+from serve.batching.queue import Limits
 from serve.encoder import InputType
-from serve.onnx_backend import OnnxBackend
+from serve.heads import EmbeddingHead
 
+Ability = Literal["embed", "embed_sparse", "embed_all", "rerank", "predict"]
+ABILITIES: Mapping[Kind, frozenset[Ability]] = {
+    "embedding": frozenset({"embed", "embed_all"}),
+    "sparse": frozenset({"embed_sparse"}),
+    "reranker": frozenset({"rerank", "predict"}),
+    "classifier": frozenset({"predict"}),
+}
 _PROMPT_NAMES: dict[InputType, tuple[str, ...]] = {
     "query": ("query",),
     "document": ("document", "passage", "corpus"),
@@ -26,15 +34,40 @@ _PROMPT_NAMES: dict[InputType, tuple[str, ...]] = {
 class LoadedModel:
     """A model that is ready to run."""
 
-    def __init__(self, files: EncoderFiles, backend: Backend, settings: Settings) -> None:
+    def __init__(
+        self,
+        files: ModelFiles,
+        opened: OpenedBackend,
+        settings: Settings,
+        *,
+        name: str | None = None,
+        late_interaction: bool = False,
+    ) -> None:
+        """`name` is what clients call it, the model's own by default. With `late_interaction` an
+        embedding model also reranks.
+
+        Raises ConfigError if the default prompt of the settings is not one of the model's.
+        """
         self.files = files
-        self.dtype = backend.dtype
+        self.name = name or files.name
+        self.opened = opened
+        self.dtype = opened.backend.dtype
+        self.backend_name = opened.backend.name
+        self.packed = opened.backend.packed
+        self.parity = opened.parity
+        self.micro_batch_tokens = opened.micro_batch_tokens
+        self.abilities = ABILITIES[files.kind] | ({"rerank"} if late_interaction else set())
         self.tokenizer: TextTokenizer = files.tokenizer()
         self.weights_sha256 = files.weights_sha256()
+        self.head = EmbeddingHead(files)
+        self._default_prompt = _default_prompt(files, settings)
         self.batcher = Batcher(
-            backend,
+            opened.backend,
             max_requests=settings.max_concurrent_requests,
-            budget_tokens=budget_tokens(settings),
+            limits=Limits(opened.micro_batch_tokens, settings.max_batch_requests),
+            cost=opened.cost,
+            speed=opened.speed,
+            scheduling=settings.scheduling,
         )
 
     def fingerprint(self) -> str:
@@ -45,17 +78,19 @@ class LoadedModel:
             self.dtype,
             files.pooling,
             sorted(files.prompts.items()),
-            files.default_prompt_name,
+            self._default_prompt,
             files.normalize,
             files.dimensions,
+            files.lowercase,
+            files.splade and asdict(files.splade),
+            [(layer.activation, layer.residual) for layer in files.dense],
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
     def prompt_named(self, name: str | None) -> str:
-        """The text of a prompt; of the model's default one for None. Raises LimitError."""
-        name = self.files.default_prompt_name if name is None else name
+        """The text of a prompt; the default one for None. Raises LimitError."""
         if name is None:
-            return ""
+            return self._default_prompt
         if name not in self.files.prompts:
             known = ", ".join(sorted(self.files.prompts)) or "none"
             message = f"prompt_name {name!r} is unknown; the model has: {known}"
@@ -63,75 +98,23 @@ class LoadedModel:
         return self.files.prompts[name]
 
     def prompt_for(self, input_type: InputType) -> str:
-        """The model's own prompt for queries or documents, else its default prompt."""
+        """The model's own prompt for queries or documents, else the default one."""
         names = (name for name in _PROMPT_NAMES[input_type] if name in self.files.prompts)
         return self.prompt_named(next(names, None))
 
-    def prepare(
-        self,
-        inputs: Sequence[str | TokenIds],
-        *,
-        prompt: str = "",
-        truncate: bool,
-        direction: TruncationDirection = "right",
-        max_tokens: int | None = None,
-        param: str,
-    ) -> list[TokenizedText]:
-        """Token ids of each input, cut to the model's limit or `max_tokens`; token ids stay as they
-        are. `param` names the inputs in errors.
 
-        Raises EmptyInputError, TokenizerError, or LimitError: ids outside the vocabulary, or too
-        long for the model with `truncate` off.
-        """
-        for position, item in enumerate(inputs):
-            self._check(item, _name(inputs, position, param), param)
-        limit = min(self.files.max_tokens, max_tokens or self.files.max_tokens)
-        texts = [prompt + item for item in inputs if isinstance(item, str)]
-        encoded = iter(self.tokenizer.encode(texts, max_tokens=limit, direction=direction))
-        prepared = [
-            next(encoded) if isinstance(item, str) else _cut_ids(item, limit, direction)
-            for item in inputs
-        ]
-        if not truncate:
-            self._require_uncut(prepared, param)
-        return prepared
-
-    def _check(self, item: str | TokenIds, where: str, param: str) -> None:
-        if not item:
-            raise EmptyInputError(f"{where} is empty", param=param)
-        if isinstance(item, str):
-            return
-        vocabulary = self.tokenizer.vocabulary_size
-        if min(item) < 0 or max(item) >= vocabulary:
-            message = f"{where} holds a token id outside 0 to {vocabulary - 1}"
-            raise LimitError(message, param=param)
-
-    def _require_uncut(self, prepared: Sequence[TokenizedText], param: str) -> None:
-        limit = self.files.max_tokens
-        for position, text in enumerate(prepared):
-            tokens = len(text.ids) + text.cut_tokens
-            if tokens > limit:
-                name = _name(prepared, position, param)
-                message = f"{name} has {tokens} tokens, and the model takes {limit}"
-                raise LimitError(message, param=param)
-
-
-def load(model: str, settings: Settings) -> tuple[EncoderFiles, Backend]:
-    """Read, export if need be, and open a model. Takes seconds. Raises ModelError."""
-    files = read_encoder(model)
-    graph = exported_graph(files, settings.home_path / "models")
-    return files, OnnxBackend(graph, threads=settings.threads or available_cpus())
-
-
-def _name(inputs: Sequence[object], position: int, param: str) -> str:
-    return f"the {param}" if len(inputs) == 1 else f"{param} {position}"
-
-
-def _cut_ids(ids: TokenIds, limit: int, direction: TruncationDirection) -> TokenizedText:
-    kept = ids[:limit] if direction == "right" else ids[-limit:]
-    return TokenizedText(kept, (False,) * len(kept), len(ids) - len(kept))
-
-
-def budget_tokens(settings: Settings) -> int:
-    """Padded tokens of one micro-batch."""
-    return min(settings.micro_batch_tokens, settings.max_batch_tokens)
+def _default_prompt(files: ModelFiles, settings: Settings) -> str:
+    """Only models that embed take prompts."""
+    if files.kind not in ("embedding", "sparse"):
+        return ""
+    if settings.default_prompt is not None and settings.default_prompt_name is not None:
+        raise ConfigError("default_prompt and default_prompt_name exclude each other")
+    if settings.default_prompt is not None:
+        return settings.default_prompt
+    name = settings.default_prompt_name or files.default_prompt_name
+    if name is None:
+        return ""
+    if name not in files.prompts:
+        known = ", ".join(sorted(files.prompts)) or "none"
+        raise ConfigError(f"default_prompt_name {name!r}: model {files.name} has: {known}")
+    return files.prompts[name]

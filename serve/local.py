@@ -12,53 +12,58 @@ from typing import TypeVar
 import numpy as np
 
 from ragplane.core.config import Settings
-from ragplane.core.errors import EmptyInputError, LimitError, ModelError
-from ragplane.core.models import NO_MODEL
+from ragplane.core.cpu import available_cpus
+from ragplane.core.errors import EmptyInputError
 from ragplane.core.telemetry import tracer
 from ragplane.core.tokens import TokenizedText
-from serve.backend import TokenIds
-from serve.batching.work import Done, Work
-from serve.encoder import Embeddings, InputType, RerankScores, Vectors
-from serve.loaded_model import LoadedModel, load
-from serve.pooling import check_dimensions, content_rows, max_sim, normalize, pool
-from serve.requests import EmbedRequest, RerankRequest, Timings
+from serve.batching.work import Done, Terms, Work
+from serve.encoder import (
+    Embeddings,
+    InputType,
+    Predictions,
+    RerankScores,
+    SparseEmbeddings,
+    TokenEmbeddings,
+    Vectors,
+)
+from serve.late_interaction import LateInteraction
+from serve.loaded_model import LoadedModel
+from serve.loading import load_models
+from serve.pooling import activate, check_dimensions, sparse_weights
+from serve.preparing import check_text_limit, model_input, prepare_inputs, prepare_pairs
+from serve.registry import ModelRegistry
+from serve.requests import EmbedRequest, EncodeRequest, PredictRequest, RerankRequest, Timings
 from serve.token_cache import TokenCache
 
 _WARM_UP_TEXTS = 64
 _TOKEN_CACHE_BYTES = 64 << 20
+_QUERY, _DOCUMENT = Terms("interactive"), Terms("bulk")
 T = TypeVar("T")
 
 
 class LocalEncoder:
     """`Encoder` over the models of the settings. Safe for many tasks on one event loop."""
 
-    tokenizer_threads = 2
-
-    def __init__(
-        self, settings: Settings, embedder: LoadedModel | None, reranker: LoadedModel | None
-    ) -> None:
-        """`embedder` and `reranker` may be the same model, which then shares one batcher."""
-        self.embedder = embedder
-        self.reranker = reranker
+    def __init__(self, settings: Settings, models: Sequence[LoadedModel]) -> None:
+        """`models` in order of preference; they are closed with this encoder."""
+        self.registry = ModelRegistry(models)
+        self.tokenizer_threads = settings.tokenization_workers or available_cpus()
         self._auto_truncate = settings.auto_truncate
         self._tokenizers = ThreadPoolExecutor(self.tokenizer_threads, "tokenizer")
         self._token_cache = TokenCache(_TOKEN_CACHE_BYTES)
 
     @classmethod
     async def open(cls, settings: Settings) -> LocalEncoder:
-        """Load the models in a thread; the first time, export them. Raises ModelError."""
-        names = {settings.embed_model, settings.rerank_model} - {NO_MODEL}
-        parts = {name: await asyncio.to_thread(load, name, settings) for name in sorted(names)}
-        models = {
-            name: await asyncio.to_thread(LoadedModel, *parts[name], settings) for name in parts
-        }
-        return cls(settings, models.get(settings.embed_model), models.get(settings.rerank_model))
+        """Load the models in a thread; the first time, export and calibrate them.
+
+        Raises ModelError, ConfigError.
+        """
+        return cls(settings, await load_models(settings))
 
     @property
     def models(self) -> tuple[LoadedModel, ...]:
-        """The distinct models that are loaded."""
-        loaded = (model for model in (self.embedder, self.reranker) if model is not None)
-        return tuple(dict.fromkeys(loaded))
+        """The models that are loaded."""
+        return self.registry.models
 
     @property
     def healthy(self) -> bool:
@@ -73,36 +78,45 @@ class LocalEncoder:
     async def embed(
         self, texts: Sequence[str], *, input_type: InputType = "document"
     ) -> Embeddings:
-        """As `Encoder.embed`."""
-        prompt = self.require_embedder().prompt_for(input_type)
-        embeddings, _ = await self.run_embed(EmbedRequest(texts, prompt))
-        return embeddings
+        """As `Encoder.embed`. Documents take the bulk lane."""
+        model = self.registry.pick("embed")
+        terms = _QUERY if input_type == "query" else _DOCUMENT
+        prompt = model.prompt_for(input_type)
+        result, _ = await self.run_embed(
+            model, EmbedRequest(inputs=texts, prompt=prompt, terms=terms)
+        )
+        return result
 
     async def embed_sparse(self, texts: Sequence[str]) -> list[Mapping[int, float]]:
-        """As `Encoder.embed_sparse`: ModelError, because no served model has a sparse head."""
-        name = self.require_embedder().files.name
-        raise ModelError(f"model {name}: no sparse head, {len(texts)} texts are not encoded")
+        """As `Encoder.embed_sparse`."""
+        model = self.registry.pick("embed_sparse")
+        prompt = model.prompt_for("document")
+        result, _ = await self.run_embed_sparse(
+            model, EncodeRequest(inputs=texts, prompt=prompt, terms=_DOCUMENT)
+        )
+        return list(result.weights)
 
     async def rerank(self, query: str, texts: Sequence[str]) -> RerankScores:
-        """As `Encoder.rerank`, by late interaction over token vectors."""
-        scores, _ = await self.run_rerank(RerankRequest(query, texts))
-        return scores
+        """As `Encoder.rerank`."""
+        model = self.registry.pick("rerank")
+        result, _ = await self.run_rerank(model, RerankRequest(query=query, texts=texts))
+        return result
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """As `Encoder.count_tokens`, with the embedding model's tokenizer where there is one."""
-        return await self.off_loop(self.any_model().tokenizer.count_batch, texts)
+        """As `Encoder.count_tokens`, with the first model's tokenizer."""
+        return await self.off_loop(self.registry.any().tokenizer.count_batch, texts)
 
     async def fingerprint(self) -> str:
         """As `Encoder.fingerprint`, of the embedding model."""
-        return self.require_embedder().fingerprint()
+        return self.registry.pick("embed").fingerprint()
 
     async def warm_up(self) -> None:
-        """Run a batch on each model, which also gives the first measured speed."""
-        texts = [f"{number} warm up" for number in range(_WARM_UP_TEXTS)]
-        if self.embedder is not None:
-            await self.embed(texts)
-        if self.reranker is not None:
-            await self.rerank("warm up", texts)
+        """Run a batch through each model, tokenizer and all."""
+        for model in self.models:
+            texts = prepare_inputs(model, [f"{n} warm up" for n in range(_WARM_UP_TEXTS)])
+            works = [Work(model_input(text), lambda _: None) for text in texts]
+            with model.batcher.admit():
+                await model.batcher.run(works)
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests; wait for the open ones, `timeout_s` at most."""
@@ -113,92 +127,131 @@ class LocalEncoder:
         await asyncio.gather(*(model.batcher.aclose() for model in self.models))
         self._tokenizers.shutdown(wait=False, cancel_futures=True)
 
-    def require_embedder(self) -> LoadedModel:
-        """The embedding model. Raises ModelError if none is served."""
-        if self.embedder is None:
-            raise ModelError("no embedding model is served (embed_model is none)")
-        return self.embedder
-
-    def require_reranker(self) -> LoadedModel:
-        """The rerank model. Raises ModelError if none is served."""
-        if self.reranker is None:
-            raise ModelError("no rerank model is served (rerank_model is none)")
-        return self.reranker
-
-    def any_model(self) -> LoadedModel:
-        """The embedding model, else the rerank model. Raises ModelError if none is served."""
-        return self.embedder or self.require_reranker()
-
-    async def run_embed(self, request: EmbedRequest) -> tuple[Embeddings, Timings]:
+    async def run_embed(
+        self, model: LoadedModel, request: EmbedRequest
+    ) -> tuple[Embeddings, Timings]:
         """Embed the inputs of one request; no inputs give no vectors.
 
-        Raises any error of `Encoder`, DeadlineError and InputError.
+        This and the other runs raise any error of `Encoder`, DeadlineError and InputError.
         """
-        model = self.require_embedder()
-        dimensions, files = request.dimensions, model.files
-        check_dimensions(dimensions, files.dimensions)
-        unit = files.normalize if request.normalize is None else request.normalize
-        with model.batcher.admit():
-            prepare = partial(
-                model.prepare,
-                prompt=request.prompt,
-                truncate=self._truncates(request.truncate),
-                direction=request.direction,
-                param="input",
-            )
-            texts, timings = await self._tokenize(lambda: prepare(request.inputs))
-
-            def reduce(tokens: Vectors) -> Vectors:
-                vector = pool(tokens, files.pooling)[:dimensions]
-                return normalize(vector) if unit else vector
-
-            works = [Work(text.ids, reduce) for text in texts]
-            done = await _run(model, works, request.deadline_s)
-        vectors = np.zeros((len(done), dimensions or files.dimensions), np.float32)
+        wanted = request.dimensions
+        check_dimensions(wanted, model.files.dimensions)
+        reduce = partial(model.head, dimensions=wanted, normalize=request.normalize)
+        texts, done, timings = await self._encode(model, request, reduce)
+        vectors = np.zeros((len(done), wanted or model.files.dimensions), np.float32)
         for row, item in zip(vectors, done, strict=True):
             row[:] = item.value
-        return Embeddings(vectors, _tokens(texts), _cut(texts)), timings.plus(done)
+        return Embeddings(vectors, _tokens(texts), _cut(texts)), timings
 
-    async def run_rerank(self, request: RerankRequest) -> tuple[RerankScores, Timings]:
-        """Score the texts of one request, in input order; raises as `run_embed`.
+    async def run_embed_sparse(
+        self, model: LoadedModel, request: EncodeRequest
+    ) -> tuple[SparseEmbeddings, Timings]:
+        """Term weights of the inputs of one request."""
+        texts, done, timings = await self._encode(model, request, sparse_weights)
+        weights = tuple(item.value for item in done)
+        return SparseEmbeddings(weights, _tokens(texts), _cut(texts)), timings
 
-        Every text is encoded by itself, so its score depends on nothing but the query.
-        """
-        model = self.require_reranker()
-        _check_text_limit(request.max_text_tokens, model)
+    async def run_embed_all(
+        self, model: LoadedModel, request: EncodeRequest
+    ) -> tuple[TokenEmbeddings, Timings]:
+        """One vector for each token of the inputs of one request, as the model gives them."""
+        texts, done, timings = await self._encode(model, request, Vectors.copy)
+        vectors = tuple(item.value for item in done)
+        return TokenEmbeddings(vectors, _tokens(texts), _cut(texts)), timings
+
+    async def run_rerank(
+        self, model: LoadedModel, request: RerankRequest
+    ) -> tuple[RerankScores, Timings]:
+        """Score the texts of one request, in input order."""
+        check_text_limit(request.max_text_tokens)
+        with model.batcher.admit(request.terms):
+            if model.files.task == "logits":
+                return await self._cross_encode(model, request)
+            return await self._interact(model, request)
+
+    async def run_predict(
+        self, model: LoadedModel, request: PredictRequest
+    ) -> tuple[Predictions, Timings]:
+        """Label scores of the inputs of one request."""
         truncate = self._truncates(request.truncate)
 
         def prepare() -> list[TokenizedText]:
-            cut = partial(model.prepare, truncate=truncate, direction=request.direction)
-            (query,) = cut([request.query], param="query")
-            if all(query.special):
-                raise EmptyInputError("the query has no words", param="query")
-            return [query, *cut(request.texts, max_tokens=request.max_text_tokens, param="text")]
+            one = partial(prepare_inputs, model, truncate=truncate, direction=request.direction)
+            two = partial(prepare_pairs, model, truncate=truncate, direction=request.direction)
+            prepared = (
+                one(item, param="inputs") if len(item) == 1 else two(item[0], [item[1]])
+                for item in request.inputs
+            )
+            return [text for texts in prepared for text in texts]
 
-        with model.batcher.admit():
-            (query, *texts), timings = await self._tokenize(prepare)
-
-            def reduce_query(tokens: Vectors) -> Vectors:
-                return normalize(content_rows(tokens, query.special))
-
-            (asked,) = await _run(model, [Work(query.ids, reduce_query)], request.deadline_s)
-            score = partial(self._score, asked.value)
-            known = [self._known_score(asked.value, text.ids) for text in texts]
-            works = [
-                Work(text.ids, partial(score, text.ids))
-                for text, cached in zip(texts, known, strict=True)
-                if cached is None
-            ]
-            done = await _run(model, works, request.deadline_s)
-        fresh = iter(done)
-        scores = tuple(next(fresh).value if cached is None else cached for cached in known)
-        cost = _tokens([query, *texts])
-        return RerankScores(scores, cost, _cut([query, *texts])), timings.plus([asked]).plus(done)
+        with model.batcher.admit(request.terms):
+            texts, timings = await self._tokenize(prepare)
+            done = await _run(model, _works(texts, Vectors.copy), request.terms)
+        scores = _scores(model, done, raw=request.raw_scores)
+        return Predictions(scores, _tokens(texts), _cut(texts)), timings.plus(done)
 
     async def off_loop(self, function: Callable[..., T], *arguments: object) -> T:
         """Run tokenizer work on the tokenizer threads."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._tokenizers, function, *arguments)
+
+    async def _encode(
+        self, model: LoadedModel, request: EncodeRequest, reduce: Callable[[Vectors], T]
+    ) -> tuple[list[TokenizedText], list[Done[T]], Timings]:
+        prepare = partial(
+            prepare_inputs,
+            model,
+            request.inputs,
+            prompt=request.prompt,
+            truncate=self._truncates(request.truncate),
+            direction=request.direction,
+        )
+        with model.batcher.admit(request.terms):
+            texts, timings = await self._tokenize(prepare)
+            done = await _run(model, _works(texts, reduce), request.terms)
+        return texts, done, timings.plus(done)
+
+    async def _cross_encode(
+        self, model: LoadedModel, request: RerankRequest
+    ) -> tuple[RerankScores, Timings]:
+        prepare = partial(
+            prepare_pairs,
+            model,
+            request.query,
+            request.texts,
+            truncate=self._truncates(request.truncate),
+            direction=request.direction,
+            max_text_tokens=request.max_text_tokens,
+        )
+        pairs, timings = await self._tokenize(prepare)
+        done = await _run(model, _works(pairs, Vectors.copy), request.terms)
+        scores = tuple(_scores(model, done, raw=request.raw_scores)[:, 0].tolist())
+        return RerankScores(scores, _tokens(pairs), _cut(pairs)), timings.plus(done)
+
+    async def _interact(
+        self, model: LoadedModel, request: RerankRequest
+    ) -> tuple[RerankScores, Timings]:
+        wanted, special = request.max_text_tokens, model.tokenizer.special_tokens
+
+        def prepare() -> list[TokenizedText]:
+            cut = partial(
+                prepare_inputs,
+                model,
+                truncate=self._truncates(request.truncate),
+                direction=request.direction,
+            )
+            (query,) = cut([request.query], param="query")
+            if all(query.special):
+                raise EmptyInputError("the query has no words", param="query")
+            limit = None if wanted is None else wanted + special
+            return [query, *cut(request.texts, max_tokens=limit, param="text")]
+
+        (query, *texts), timings = await self._tokenize(prepare)
+        interaction = LateInteraction(query, texts, self._token_cache)
+        done = await _run(model, interaction.works(), request.terms)
+        cost = _tokens([query, *texts])
+        scores = RerankScores(interaction.scores(), cost, _cut([query, *texts]))
+        return scores, timings.plus(done)
 
     async def _tokenize(
         self, prepare: Callable[[], list[TokenizedText]]
@@ -211,22 +264,15 @@ class LocalEncoder:
     def _truncates(self, wanted: bool | None) -> bool:
         return self._auto_truncate if wanted is None else wanted
 
-    def _score(self, query: Vectors, ids: TokenIds, tokens: Vectors) -> float:
-        unit = normalize(tokens)
-        self._token_cache.put(ids, unit)
-        return max_sim(query, unit)
 
-    def _known_score(self, query: Vectors, ids: TokenIds) -> float | None:
-        cached = self._token_cache.get(ids)
-        return None if cached is None else max_sim(query, cached)
+def _works(texts: Sequence[TokenizedText], reduce: Callable[[Vectors], T]) -> list[Work[T]]:
+    return [Work(model_input(text), reduce) for text in texts]
 
 
-async def _run(
-    model: LoadedModel, works: Sequence[Work[T]], deadline_s: float | None
-) -> list[Done[T]]:
+async def _run(model: LoadedModel, works: Sequence[Work[T]], terms: Terms) -> list[Done[T]]:
     """Through the batcher, with the spans `queue` and `inference`."""
     start_ns = time.time_ns()
-    done = await model.batcher.run(works, deadline_s=deadline_s)
+    done = await model.batcher.run(works, terms)
     times = Timings().plus(done)
     split_ns = start_ns + int(times.queue_ms * 1e6)
     tracer.start_span("queue", start_time=start_ns).end(split_ns)
@@ -235,11 +281,12 @@ async def _run(
     return done
 
 
-def _check_text_limit(wanted: int | None, model: LoadedModel) -> None:
-    least = model.tokenizer.special_tokens + 1
-    if wanted is not None and wanted < least:
-        message = f"max_tokens_per_doc must be at least {least}, not {wanted}"
-        raise LimitError(message, param="max_tokens_per_doc")
+def _scores(model: LoadedModel, done: Sequence[Done[Vectors]], *, raw: bool) -> Vectors:
+    """Logits or, as the model says, activated scores, float32 [n, labels]."""
+    logits = np.zeros((len(done), len(model.files.labels)), np.float32)
+    for row, item in zip(logits, done, strict=True):
+        row[:] = item.value
+    return logits if raw else activate(logits, model.files.activation)
 
 
 def _tokens(texts: Sequence[TokenizedText]) -> int:

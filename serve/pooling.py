@@ -1,22 +1,27 @@
-"""From token vectors to what is asked for: one vector, or a relevance score. Pure numpy."""
+"""From what a backend gives for one input to what is asked for: pure functions on numpy arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ragplane.core.errors import LimitError, NonFiniteError
-from ragplane.core.models import Pooling
+from ragplane.core.errors import LimitError, ModelError, NonFiniteError
+from ragplane.core.models import Activation, Pooling
 from serve.encoder import Vectors
 
 _MIN_NORM = 1e-12
+_LARGEST_EXPONENT = 87.0  # the exponential of 89 is no float32
 
 
 def pool(tokens: Vectors, pooling: Pooling) -> Vectors:
-    """One vector [hidden] from the token vectors [length, hidden] of one unpadded input."""
-    pooled: Vectors = tokens[0] if pooling == "cls" else tokens.mean(axis=0, dtype=np.float32)
-    return pooled
+    """One vector [hidden] from the token vectors [length, hidden] of one unpadded input.
+
+    Raises ModelError for `splade`, which pools logits and not token vectors.
+    """
+    if pooling == "splade":
+        raise ModelError("pooling splade gives no dense vector")
+    return np.asarray(_POOLINGS[pooling](tokens), np.float32)
 
 
 def normalize(vectors: Vectors) -> Vectors:
@@ -52,3 +57,43 @@ def require_finite(vectors: Vectors) -> Vectors:
     if not np.isfinite(vectors).all():
         raise NonFiniteError
     return vectors
+
+
+def activate(logits: Vectors, activation: Activation) -> Vectors:
+    """Scores from logits [..., labels], over the last axis for softmax. Never overflows."""
+    if activation == "identity":
+        return logits
+    return sigmoid(logits) if activation == "sigmoid" else _softmax(logits)
+
+
+def sigmoid(values: Vectors) -> Vectors:
+    """1 / (1 + exp(-x)) of each value; exact to float32 where the exponential would overflow."""
+    powers = np.exp(-np.maximum(values, np.float32(-_LARGEST_EXPONENT)))
+    return np.asarray(1 / (1 + powers), np.float32)
+
+
+def sparse_weights(row: Vectors) -> dict[int, float]:
+    """Term weights [vocabulary] as vocabulary id -> weight, without the zeros."""
+    (terms,) = np.nonzero(row)
+    return dict(zip(terms.tolist(), row[terms].tolist(), strict=True))
+
+
+def _softmax(values: Vectors) -> Vectors:
+    powers = np.exp(values - values.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True), np.float32)
+
+
+def _weighted_mean(tokens: Vectors) -> Vectors:
+    """The position is the weight, from 1 (SGPT, arXiv 2202.08904)."""
+    weights = np.arange(1, len(tokens) + 1, dtype=np.float32)
+    return np.asarray(weights @ tokens / weights.sum())
+
+
+_POOLINGS: Mapping[Pooling, Callable[[Vectors], Vectors]] = {
+    "cls": lambda tokens: tokens[0],
+    "last-token": lambda tokens: tokens[-1],
+    "max": lambda tokens: tokens.max(axis=0),
+    "mean": lambda tokens: tokens.mean(axis=0),
+    "mean-sqrt-length": lambda tokens: tokens.sum(axis=0) / np.sqrt(len(tokens)),
+    "weighted-mean": _weighted_mean,
+}

@@ -1,42 +1,61 @@
-"""What one request asks of an encoder, and what it cost."""
+"""What one request asks of a model, and what it cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ragplane.core.tokens import TruncationDirection
-from serve.backend import TokenIds
-from serve.batching.work import Done
+from serve.backends.base import TokenIds
+from serve.batching.work import Done, Terms
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedRequest:
-    """Texts or token ids to embed. None means "as the model's files or the settings say".
-
-    `deadline_s` is on the `time.monotonic` clock.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodeRequest:
+    """Texts or token ids to encode. None means "as the model's files or the settings say"."""
 
     inputs: Sequence[str | TokenIds]
     prompt: str = ""
-    normalize: bool | None = None
-    dimensions: int | None = None
     truncate: bool | None = None
     direction: TruncationDirection = "right"
-    deadline_s: float | None = None
+    terms: Terms = field(default_factory=Terms)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedRequest(EncodeRequest):
+    """Inputs to embed, one vector each."""
+
+    normalize: bool | None = None
+    dimensions: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RerankRequest:
-    """Texts to score against a query. `max_text_tokens` cuts each text, special tokens included."""
+    """Texts to score against a query.
+
+    `max_text_tokens` cuts each text: its own tokens, not those of the query. `raw_scores` gives
+    logits where the model has an activation.
+    """
 
     query: str
     texts: Sequence[str]
     truncate: bool | None = None
     direction: TruncationDirection = "right"
     max_text_tokens: int | None = None
-    deadline_s: float | None = None
+    raw_scores: bool = False
+    terms: Terms = field(default_factory=Terms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictRequest:
+    """Inputs to classify: one text each, or a pair."""
+
+    inputs: Sequence[tuple[str] | tuple[str, str]]
+    truncate: bool | None = None
+    direction: TruncationDirection = "right"
+    raw_scores: bool = False
+    terms: Terms = field(default_factory=Terms)
 
 
 @dataclass(frozen=True, slots=True)

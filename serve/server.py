@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NoReturn
 
 import psutil
@@ -20,12 +19,11 @@ import uvloop
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError
-from ragplane.core.models import read_encoder
 from serve.http.app import create_app
 from serve.http.services import Services
+from serve.loading import read_models
 from serve.local import LocalEncoder
 
-_WARM_UP_S = 30.0
 _LAST_RESPONSES_S = 5
 _BACKLOG = 2048
 _log = structlog.get_logger()
@@ -37,7 +35,7 @@ def run(settings: Settings, *, host: str, port: int) -> int:
     Port 0 takes a free one. A signal while the models load ends the process at once, with 0.
     Raises ConfigError if the address cannot be bound, and ModelError if a model cannot be loaded.
     """
-    _check_folders(settings)
+    read_models(settings)
     with bind(host, port) as listener:
         uvloop.run(_serve(settings, listener))
     return 0
@@ -85,20 +83,14 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 
 async def _load(services: Services) -> LocalEncoder:
     """Load and warm up; only then requests are taken."""
+    limit_s = services.settings.warm_up_s
     encoder = await LocalEncoder.open(services.settings)
     try:
-        await asyncio.wait_for(encoder.warm_up(), _WARM_UP_S)
+        await asyncio.wait_for(encoder.warm_up(), limit_s)
     except TimeoutError:
-        _log.warning("warm-up was cut short", limit_s=_WARM_UP_S)
+        _log.warning("warm-up was cut short", limit_s=limit_s)
     services.attach(encoder)
     return encoder
-
-
-def _check_folders(settings: Settings) -> None:
-    """Raise ModelError for a folder without a usable model, before anything listens."""
-    for model in (settings.embed_model, settings.rerank_model):
-        if Path(model).expanduser().is_dir():
-            read_encoder(model)
 
 
 def _url(listener: socket.socket) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from serve.backend import TokenIds
+from serve.backends.base import TokenIds
 from serve.encoder import Vectors
 
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# float32 on one backend: exact, the same on every machine, and quick to start. What is about the
+# other backends, or about the choice, says so itself. Processes that tests start inherit it.
+os.environ |= {"RAGPLANE_BACKEND": "onnxruntime", "RAGPLANE_DTYPE": "float32"}
+
 
 @pytest.fixture(scope="session")
 def model_home() -> Path:

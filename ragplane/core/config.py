@@ -23,6 +23,10 @@ LogLevel = Annotated[
     Literal["debug", "info", "warning", "error", "critical"],
     BeforeValidator(lambda value: str(value).lower()),
 ]
+BackendName = Literal["auto", "onnxruntime", "torch", "openvino"]
+DtypeName = Literal["auto", "float32", "bfloat16", "float16"]
+Device = Literal["cpu", "cuda"]
+PoolingName = Literal["cls", "mean", "last-token", "splade"]
 DEFAULT_TENANT = "default"
 DEFAULT_BUDGET_TOKENS = 800
 
@@ -46,7 +50,28 @@ class Settings(BaseSettings):
         default="bundled", description="A hub id, a folder, `bundled` or `none`."
     )
     rerank_model: str = Field(
-        default="bundled", description="As embed_model; reranks by late interaction."
+        default="bundled",
+        description="As embed_model; a cross-encoder, or an embedding model for late interaction.",
+    )
+    extra_models: tuple[str, ...] = Field(
+        default=(), description="More models to serve, of any kind; their files say which."
+    )
+    served_model_name: str | None = Field(
+        default=None, description="The name under which the embedding model is served."
+    )
+    backend: BackendName = Field(
+        default="auto", description="What runs the models; auto: the fastest that is exact enough."
+    )
+    dtype: DtypeName = Field(default="auto", description="The precision, chosen as the backend is.")
+    device: Device = "cpu"
+    pooling: PoolingName | None = Field(
+        default=None, description="In place of what the embedding model's files say."
+    )
+    default_prompt: str | None = Field(
+        default=None, description="A text in front of every input that names no prompt."
+    )
+    default_prompt_name: str | None = Field(
+        default=None, description="A prompt of the model's files, for the same use."
     )
     encoder_url: str | None = Field(
         default=None,
@@ -61,19 +86,36 @@ class Settings(BaseSettings):
     )
 
     api_key: SecretStr | None = Field(default=None, description="Clients must send this key.")
+    cors_allow_origin: tuple[str, ...] = Field(
+        default=(), description="Origins whose browsers may read answers; * for any."
+    )
+    scheduling: Literal["fair", "fifo"] = Field(
+        default="fair", description="fifo: one queue, first come first served, for comparisons."
+    )
     max_concurrent_requests: int = Field(default=512, ge=1)
     max_batch_tokens: int = Field(
-        default=16384, ge=1, description="Padded tokens of one forward pass, never more."
+        default=16384, ge=1, description="Tokens that one forward pass costs, never more."
     )
-    micro_batch_tokens: int = Field(
-        default=2048,
+    micro_batch_tokens: int | None = Field(
+        default=None,
         ge=1,
-        description="Padded tokens that a batch is filled to. Larger ones are no faster on CPUs, "
-        "and make others wait.",
+        description="Tokens that a batch is filled to. Larger ones are no faster on CPUs, and make "
+        "others wait. Unset: measured at start.",
     )
-    max_client_batch_size: int = Field(default=2048, ge=1)
+    max_batch_requests: int | None = Field(
+        default=None, ge=1, description="Inputs of one forward pass, never more."
+    )
+    max_client_batch_size: int = Field(
+        default=2048, ge=1, description="Inputs of one request; over it, 422."
+    )
     auto_truncate: bool = True
     payload_limit_bytes: int = Field(default=8_000_000, ge=1)
+    tokenization_workers: int | None = Field(
+        default=None, ge=1, le=256, description="Tokenizer threads; unset: the cgroup's CPUs."
+    )
+    warm_up_s: float = Field(
+        default=30.0, ge=0, description="The longest that warming up may take; 0: no warm-up."
+    )
     drain_s: float = Field(default=30.0, ge=0, description="Grace for open requests at SIGTERM.")
 
     chunk_tokens: int = Field(

@@ -4,6 +4,7 @@
     ├── InputError              the caller's input is wrong             HTTP 400, exit 2
     │   ├── EmptyInputError     an empty text, or no text at all        HTTP 400
     │   ├── LimitError          well formed, but over a stated limit    HTTP 422
+    │   ├── ModelNotFoundError  several models, none of that name       HTTP 404
     │   └── TokenizerError      the tokenizer refused the text          HTTP 422
     ├── ConfigError             a setting is wrong or missing           exit 2
     ├── ModelError              a model cannot be loaded or used        HTTP 424
@@ -46,6 +47,10 @@ class EmptyInputError(InputError):
 
 class LimitError(InputError):
     """The input is over a limit."""
+
+
+class ModelNotFoundError(InputError):
+    """No model of that name is served."""
 
 
 class TokenizerError(InputError):

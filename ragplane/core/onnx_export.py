@@ -1,150 +1,96 @@
-"""ONNX graphs of encoder models, exported once and cached by the hash of their weights.
+"""ONNX graphs of models, exported once and cached by the hash of their weights.
 
 The export runs in a process of its own: torch and transformers cost 400 MB and seconds that a
-server with a warm cache does not pay. A graph is accepted only if its output equals torch's.
+server with a warm cache does not pay.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 
 from ragplane.core.errors import ModelError
-from ragplane.core.models import EncoderFiles
+from ragplane.core.models import ModelFiles, Task
 
 OPSET = 17
-PARITY_TOLERANCE = 1e-4
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+# What the output may be called. The first is our own; graphs that models ship have others too.
+OUTPUTS: Mapping[Task, tuple[str, ...]] = {
+    "states": ("last_hidden_state", "token_embeddings"),
+    "logits": ("logits",),
+    "sparse": ("sparse",),
+}
 _EXPORT_TIMEOUT_S = 600
 
 
-def exported_graph(files: EncoderFiles, cache: Path) -> Path:
+def exported_graph(files: ModelFiles, cache: Path) -> Path:
     """Path of the ONNX graph of `files` below `cache`; exports it when it is not there.
 
     Inputs `input_ids`, `attention_mask` (and `token_type_ids` where the model has them), int64
-    [batch, length]; output `last_hidden_state`, float32 [batch, length, hidden].
-    Raises ModelError with the export's own last line.
+    [batch, length]; one float32 output by task: `last_hidden_state` [batch, length, hidden],
+    `logits` [batch, labels] or `sparse` [batch, vocabulary]. A model that ships as ONNX alone is
+    its own graph. Raises ModelError with the export's own last line, or if a graph that a model
+    ships has other inputs and outputs.
     """
-    graph = cache / f"{files.name}-{files.weights_sha256()[:16]}-opset{OPSET}.onnx"
+    if files.onnx is not None:
+        _require_fitting(files.onnx, files.task)
+        return files.onnx
+    graph = graph_path(files, cache)
     if graph.is_file():
         return graph
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{graph}.lock"):
+        with FileLock(f"{graph.parent}.lock"):
             if not graph.is_file():
-                _export_in_process(files.folder, graph)
+                _export_apart(files, graph)
     except OSError as error:
         raise ModelError(f"model {files.name}: cannot write {cache}: {error}") from error
     return graph
 
 
-def _export_in_process(folder: Path, graph: Path) -> None:
-    command = [sys.executable, "-m", "ragplane.core.onnx_export", str(folder), str(graph)]
+def graph_path(files: ModelFiles, cache: Path) -> Path:
+    """Where the graph of `files` is kept, in a folder named after all that shapes it."""
+    key = f"{files.name}-{files.weights_sha256()[:16]}-{graph_form(files)}-opset{OPSET}"
+    return cache / key / "model.onnx"
+
+
+def graph_form(files: ModelFiles) -> str:
+    """What the graph computes: `states`, `logits`, or `sparse` with its strategy and activation."""
+    if files.splade is None:
+        return files.task
+    return f"{files.task}-{files.splade.strategy}-{files.splade.activation}"
+
+
+def _require_fitting(graph: Path, task: Task) -> None:
+    import onnx
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+    try:
+        content = onnx.load(str(graph), load_external_data=False).graph
+    except DecodeError as error:
+        raise ModelError(f"{graph} is not an ONNX graph: {error}") from error
+    inputs = {value.name for value in content.input} - {value.name for value in content.initializer}
+    outputs = {value.name for value in content.output}
+    if not set(INPUTS[:2]) <= inputs or inputs - set(INPUTS):
+        raise ModelError(f"{graph} takes {', '.join(sorted(inputs))}, not {', '.join(INPUTS)}")
+    if not outputs & set(OUTPUTS[task]):
+        wanted = " or ".join(OUTPUTS[task])
+        raise ModelError(f"{graph} gives {', '.join(sorted(outputs))}, not {wanted}")
+
+
+def _export_apart(files: ModelFiles, graph: Path) -> None:
+    module = "ragplane.core.onnx_trace"
+    command = [sys.executable, "-m", module, str(files.folder), str(graph), graph_form(files)]
     try:
         run = subprocess.run(
             command, capture_output=True, text=True, timeout=_EXPORT_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise ModelError(f"model {folder}: export took over {_EXPORT_TIMEOUT_S} s") from error
+        raise ModelError(f"model {files.name}: export took over {_EXPORT_TIMEOUT_S} s") from error
     if run.returncode != 0:
         lines = run.stderr.strip().splitlines() or [f"exit status {run.returncode}"]
-        raise ModelError(f"model {folder}: export to ONNX failed: {lines[-1]}")
-
-
-def _export(folder: Path, graph: Path) -> None:
-    """Trace the model, fuse its graph, keep the fastest form that equals torch, move into place."""
-    import tempfile
-
-    import torch
-    from transformers import AutoModel
-
-    model = AutoModel.from_pretrained(
-        folder, attn_implementation="eager", use_safetensors=True, dtype=torch.float32
-    )
-    model.eval()
-    with tempfile.TemporaryDirectory(dir=graph.parent) as scratch:
-        plain = Path(scratch) / "plain.onnx"
-        names = _trace(model, plain)
-        fused = Path(scratch) / "fused.onnx"
-        _fuse(plain, fused, model.config)
-        accepted = next((file for file in (fused, plain) if _equals(file, model, names)), None)
-        if accepted is None:
-            raise SystemExit("the exported graph does not reproduce the model's output")
-        accepted.replace(graph)
-
-
-def _trace(model: Any, plain: Path) -> list[str]:
-    import torch
-
-    names = ["input_ids", "attention_mask"]
-    if getattr(model.config, "type_vocab_size", 0) > 1:
-        names.append("token_type_ids")
-
-    class LastHiddenState(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-            named = dict(zip(names, inputs, strict=True))
-            state: torch.Tensor = self.model(**named).last_hidden_state
-            return state
-
-    example = tuple(torch.ones(2, 16, dtype=torch.long) for _ in names)
-    torch.onnx.export(
-        LastHiddenState().eval(),  # export restores the wrapper's mode, and the model's with it
-        example,
-        str(plain),
-        input_names=names,
-        output_names=["last_hidden_state"],
-        dynamic_axes={name: {0: "batch", 1: "length"} for name in [*names, "last_hidden_state"]},
-        opset_version=OPSET,
-        dynamo=False,
-    )
-    return names
-
-
-def _fuse(plain: Path, fused: Path, config: Any) -> None:
-    from onnxruntime.transformers.fusion_options import FusionOptions
-    from onnxruntime.transformers.optimizer import optimize_model
-
-    options = FusionOptions("bert")
-    # With this fusion the attention nodes lose the mask, and every vector is wrong.
-    options.enable_embed_layer_norm = False
-    optimized = optimize_model(
-        str(plain),
-        model_type="bert",
-        num_heads=config.num_attention_heads,
-        hidden_size=config.hidden_size,
-        optimization_options=options,
-        opt_level=0,
-    )
-    optimized.save_model_to_file(str(fused))
-
-
-def _equals(file: Path, model: Any, names: Sequence[str]) -> bool:
-    """Whether the graph equals the model on a padded batch, at the positions that count."""
-    import numpy as np
-    import onnxruntime
-    import torch
-
-    random = np.random.default_rng(0)
-    ids = random.integers(5, model.config.vocab_size, (3, 24))
-    mask = np.ones_like(ids)
-    mask[1, 9:] = 0
-    values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    feed = {name: values[name] for name in names}
-    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    got = session.run(None, feed)[0]
-    with torch.no_grad():
-        tensors = {name: torch.from_numpy(value) for name, value in feed.items()}
-        want = model(**tensors).last_hidden_state.numpy()
-    return bool(np.abs(got - want)[mask > 0].max() <= PARITY_TOLERANCE)
-
-
-if __name__ == "__main__":
-    _export(Path(sys.argv[1]), Path(sys.argv[2]))
+        raise ModelError(f"model {files.name}: export to ONNX failed: {lines[-1]}")

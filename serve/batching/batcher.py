@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ragplane.core.errors import DeadlineError, OverloadedError, UnavailableError
-from serve.backend import Backend
-from serve.batching.queue import WorkQueue
-from serve.batching.work import BatchReport, Done, T, Waiting, Work
+from serve.backends.base import Backend
+from serve.batching.cost import CostModel, Speed
+from serve.batching.fairness import Flow
+from serve.batching.policy import admits, tokens_ahead
+from serve.batching.queue import Limits, Scheduling, WorkQueue
+from serve.batching.work import BatchReport, Done, Lane, T, Terms, Waiting, Work
 from serve.batching.worker import Worker
 
 _MIN_RETRY_AFTER_S = 1.0
+_DEFAULT_TERMS = Terms()
 
 
 class Batcher:
@@ -25,18 +29,29 @@ class Batcher:
         backend: Backend,
         *,
         max_requests: int,
-        budget_tokens: int,
+        limits: Limits,
+        cost: CostModel | None = None,
+        speed: Speed | None = None,
+        scheduling: Scheduling = "fair",
         restart_after_s: float = 1.0,
+        stuck_after_s: float = 60.0,
     ) -> None:
-        """Start the worker thread.
+        """Start the worker thread. `cost` and `speed` are what calibration measured.
 
-        `max_requests` may be open at once. A micro-batch costs `budget_tokens` padded tokens at
-        most, or is one longer input.
+        `max_requests` may be open at once; see `policy.admits` for the reserve above that.
         """
-        self._queue = WorkQueue(budget_tokens=budget_tokens)
-        self._worker = Worker(backend, self._queue, restart_after_s=restart_after_s)
+        cost = cost or CostModel(backend.packed)
+        self._speed = speed or Speed()
+        self._queue = WorkQueue(cost, limits, scheduling)
+        self._worker = Worker(
+            backend,
+            self._queue,
+            self._speed,
+            restart_after_s=restart_after_s,
+            stuck_after_s=stuck_after_s,
+        )
         self._max_requests = max_requests
-        self._open_requests = 0
+        self._open: Counter[Flow] = Counter()
         self._draining = False
         self._drained = asyncio.Event()
 
@@ -51,9 +66,14 @@ class Batcher:
         return self.healthy and not self._draining
 
     @property
-    def queue_size(self) -> int:
-        """Inputs that wait."""
-        return len(self._queue)
+    def queue_sizes(self) -> Mapping[Lane, int]:
+        """Inputs that wait, by lane."""
+        return self._queue.sizes
+
+    @property
+    def limits(self) -> Limits:
+        """What a micro-batch may cost."""
+        return self._queue.limits
 
     def listen(self, on_batch: Callable[[BatchReport], None]) -> None:
         """Call `on_batch` on the worker thread for each batch, before its results are handed out.
@@ -63,36 +83,39 @@ class Batcher:
         self._worker.on_batch = on_batch
 
     @contextlib.contextmanager
-    def admit(self) -> Iterator[None]:
+    def admit(self, terms: Terms = _DEFAULT_TERMS) -> Iterator[None]:
         """A permit for one whole request, taken before any of its work is done.
 
-        Raises OverloadedError at `max_requests`, UnavailableError while draining or unhealthy.
+        Raises OverloadedError when too many are open, DeadlineError when what waits already takes
+        too long, UnavailableError while draining or unhealthy.
         """
         if self._draining:
             raise UnavailableError("the server is draining")
         if not self.healthy:
             raise UnavailableError("the model worker is down")
-        if self._open_requests >= self._max_requests:
-            message = f"{self._max_requests} requests are open, which is the limit"
-            raise OverloadedError(message, retry_after_s=self._retry_after_s())
-        self._open_requests += 1
+        flow = Flow(terms.lane, terms.tenant)
+        if not admits(self._open.total(), self._open[flow], self._max_requests):
+            message = f"{self._open.total()} requests are open, and the limit is reached"
+            raise OverloadedError(message, retry_after_s=self._retry_after_s(terms.lane))
+        self._check_deadline(terms, 0.0)
+        self._open[flow] += 1
         try:
             yield
         finally:
-            self._open_requests -= 1
+            self._open[flow] -= 1
+            if not self._open[flow]:
+                del self._open[flow]
             self._note_drained()
 
-    async def run(
-        self, works: Sequence[Work[T]], *, deadline_s: float | None = None
-    ) -> list[Done[T]]:
+    async def run(self, works: Sequence[Work[T]], terms: Terms = _DEFAULT_TERMS) -> list[Done[T]]:
         """Results in the order of `works`; the first that fails fails the call.
 
-        `deadline_s` is on the `time.monotonic` clock. Raises DeadlineError when it cannot be met.
-        Cancelling the call drops what has not run yet.
+        Raises DeadlineError when the deadline cannot be met, or has passed. Cancelling the call
+        drops what has not run yet.
         """
-        self._check_deadline(works, deadline_s)
+        self._check_deadline(terms, self._queue.cost.tokens([len(w.input.ids) for w in works]))
         loop, now_s = asyncio.get_running_loop(), time.monotonic()
-        items = [Waiting(work, loop.create_future(), now_s, deadline_s) for work in works]
+        items = [Waiting(work, loop.create_future(), now_s, terms) for work in works]
         self._queue.put(items)
         try:
             return list(await asyncio.gather(*(item.future for item in items)))
@@ -112,19 +135,21 @@ class Batcher:
         await asyncio.to_thread(self._worker.close)
 
     def _note_drained(self) -> None:
-        if self._draining and self._open_requests == 0:
+        if self._draining and not self._open:
             self._drained.set()
 
-    def _check_deadline(self, works: Sequence[Work[Any]], deadline_s: float | None) -> None:
-        if deadline_s is None:
+    def _check_deadline(self, terms: Terms, own_tokens: float) -> None:
+        if terms.deadline_s is None:
             return
-        tokens = self._queue.tokens + sum(len(work.ids) for work in works)
-        expected_s = self._worker.speed.seconds_for(tokens)
-        left_s = deadline_s - time.monotonic()
-        if expected_s > left_s:
+        expected_s = self._speed.seconds_for(self._ahead(terms.lane) + own_tokens)
+        left_s = terms.deadline_s - time.monotonic()
+        if expected_s >= left_s:
             message = f"{expected_s * 1e3:.0f} ms are needed, {max(0.0, left_s) * 1e3:.0f} are left"
-            raise DeadlineError(message, retry_after_s=self._retry_after_s())
+            raise DeadlineError(message, retry_after_s=self._retry_after_s(terms.lane))
 
-    def _retry_after_s(self) -> float:
-        """Until what waits now is done, at the measured speed."""
-        return max(_MIN_RETRY_AFTER_S, self._worker.speed.seconds_for(self._queue.tokens))
+    def _retry_after_s(self, lane: Lane) -> float:
+        """Until what runs before a new request is done, at the measured speed."""
+        return max(_MIN_RETRY_AFTER_S, self._speed.seconds_for(self._ahead(lane)))
+
+    def _ahead(self, lane: Lane) -> float:
+        return tokens_ahead(lane, self._queue.tokens, self._worker.running_tokens)

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-from serve.backend import TokenIds
+from ragplane.core.config import DEFAULT_TENANT
+from serve.backends.base import ModelInput
 from serve.encoder import Vectors
 
 T = TypeVar("T")
+Lane = Literal["interactive", "bulk"]
+LANES: tuple[Lane, ...] = ("interactive", "bulk")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a request is to be scheduled. `deadline_s` is on the `time.monotonic` clock."""
+
+    lane: Lane = "interactive"
+    tenant: str = DEFAULT_TENANT
+    deadline_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[T]):
-    """One input, and how its token vectors [length, hidden] become what the caller wants.
+    """One input, and how what the model gives for it becomes what the caller wants.
 
     `reduce` runs on the worker thread, so that a batch of long texts never holds all their token
-    vectors at once. Works with equal `ids` share one forward pass.
+    vectors at once. Works with equal `input` share one forward pass.
     """
 
-    ids: TokenIds
+    input: ModelInput
     reduce: Callable[[Vectors], T]
 
 
@@ -37,12 +49,17 @@ class Done(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What happened at one dequeue. `size` counts distinct inputs, `tokens` without padding."""
+    """What happened at one dequeue. `size` counts distinct inputs, `tokens` without padding.
 
+    `waits_ms` has the time in the queue of every input, duplicates included.
+    """
+
+    lane: Lane
     size: int
     tokens: int
     padded_tokens: int
-    budget_tokens: int
+    budget_tokens: float
+    waits_ms: tuple[float, ...]
     duplicates: int
     cancelled: int
     expired: int
@@ -51,24 +68,32 @@ class BatchReport:
 
 @dataclass(eq=False, slots=True)
 class Waiting:
-    """A work in the queue. `deadline_s` and `enqueued_s` are on the `time.monotonic` clock."""
+    """A work in the queue. `enqueued_s` is on the `time.monotonic` clock."""
 
     work: Work[Any]
     future: asyncio.Future[Done[Any]]
     enqueued_s: float
-    deadline_s: float | None
+    terms: Terms
 
 
-def settle(item: Waiting, outcome: Done[Any] | BaseException) -> None:
-    """Hand `outcome` to the waiting task, from any thread."""
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        item.future.get_loop().call_soon_threadsafe(_resolve, item.future, outcome)
+Outcome = Done[Any] | BaseException
 
 
-def _resolve(future: asyncio.Future[Done[Any]], outcome: Done[Any] | BaseException) -> None:
-    if future.done():
-        return
-    if isinstance(outcome, BaseException):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
+def settle(outcomes: Sequence[tuple[Waiting, Outcome]]) -> None:
+    """Hand each outcome to the task that waits for it, from any thread; each loop wakes once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Done[Any]], Outcome]]] = {}
+    for item, outcome in outcomes:
+        by_loop.setdefault(item.future.get_loop(), []).append((item.future, outcome))
+    for loop, resolved in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_resolve, resolved)
+
+
+def _resolve(outcomes: Sequence[tuple[asyncio.Future[Done[Any]], Outcome]]) -> None:
+    for future, outcome in outcomes:
+        if future.done():
+            continue
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)

@@ -2,57 +2,80 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from collections.abc import Iterator
+from functools import partial
+
+import orjson
 from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from ragplane.core.config import Settings
-from ragplane.core.errors import ConfigError
-from serve.http import routes_cohere, routes_openai, routes_tei
-from serve.http.errors import add_handlers
-from serve.http.middleware import ApiKey, PayloadLimit, RequestTelemetry
-from serve.http.services import Services, services
+from ragplane.core.errors import ConfigError, RagplaneError
+from serve.http import probes, routes_cohere, routes_info, routes_openai, routes_tei, routes_text
+from serve.http.errors import on_http, on_ragplane
+from serve.http.middleware import ApiKey, RequestTelemetry
+from serve.http.openapi import RESPONSE_HEADERS, document
+from serve.http.operations import Operation
+from serve.http.services import Services
 from serve.local import LocalEncoder
 
-_probes = APIRouter()
+OPERATIONS: tuple[Operation, ...] = (
+    *routes_openai.OPERATIONS,
+    *routes_tei.OPERATIONS,
+    *routes_text.OPERATIONS,
+    *routes_cohere.OPERATIONS,
+    *routes_info.OPERATIONS,
+    *probes.OPERATIONS,
+)
 
 
-def create_app(settings: Settings, encoder: LocalEncoder | None = None) -> FastAPI:
+def create_app(settings: Settings, encoder: LocalEncoder | None = None) -> Starlette:
     """An application that answers with `encoder`, which stays the caller's to close.
 
     Without one, what needs a model gets 503 until `app.state.services.attach`.
     Raises ConfigError for an empty API key.
     """
-    app = FastAPI(title="Ragplane", redirect_slashes=False)
-    app.state.services = at = Services(settings, encoder)
-    for router in (_probes, routes_openai.router, routes_tei.router, routes_cohere.router):
-        app.include_router(router)
-    add_handlers(app)
-    # The one added last is the outermost.
-    app.add_middleware(PayloadLimit, limit_bytes=settings.payload_limit_bytes)
-    if settings.api_key is not None:
-        app.add_middleware(ApiKey, key=_key(settings.api_key))
-    app.add_middleware(RequestTelemetry, metrics=at.metrics)
+    at = Services(settings, encoder)
+    app = Starlette(
+        routes=[*_routes(), Route("/openapi.json", partial(_openapi, settings))],
+        middleware=list(_middleware(settings, at)),
+        exception_handlers={RagplaneError: on_ragplane, HTTPException: on_http},
+    )
+    app.router.redirect_slashes = False
+    app.state.services = at
     return app
 
 
-@_probes.get("/health")
-async def health(request: Request) -> Response:
-    """200 while every worker lives and moves, and while the models load."""
-    return _state(services(request).healthy)
+def _routes() -> Iterator[Route]:
+    for operation in OPERATIONS:
+        for path in operation.paths:
+            yield Route(path, operation.endpoint, methods=[operation.method])
 
 
-@_probes.get("/ready")
-async def ready(request: Request) -> Response:
-    """200 while new requests are taken."""
-    return _state(services(request).ready)
+def _middleware(settings: Settings, at: Services) -> Iterator[Middleware]:
+    """The outermost first: a browser's preflight request carries no key."""
+    if settings.cors_allow_origin:
+        yield Middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_allow_origin,
+            allow_methods=("GET", "POST"),
+            allow_headers=("*",),
+            expose_headers=RESPONSE_HEADERS,
+        )
+    yield Middleware(RequestTelemetry, metrics=at.metrics)
+    if settings.api_key is not None:
+        yield Middleware(ApiKey, key=_key(settings.api_key))
 
 
-@_probes.get("/metrics")
-async def metrics(request: Request) -> Response:
-    """Prometheus text."""
-    content = services(request).metrics.exposition()
-    return PlainTextResponse(content, media_type="text/plain; version=0.0.4")
+async def _openapi(settings: Settings, request: Request) -> Response:
+    described = document(OPERATIONS, needs_key=settings.api_key is not None)
+    return Response(orjson.dumps(described), media_type="application/json")
 
 
 def _key(secret: SecretStr) -> str:
@@ -60,7 +83,3 @@ def _key(secret: SecretStr) -> str:
     if not key:
         raise ConfigError("api_key is set, but empty")
     return key
-
-
-def _state(fine: bool) -> Response:
-    return JSONResponse({"status": "ok" if fine else "unavailable"}, 200 if fine else 503)

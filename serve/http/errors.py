@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from ragplane.core import errors
 from ragplane.core.errors import InputError, RagplaneError
@@ -35,6 +34,7 @@ CAUSES: Mapping[type[RagplaneError], Cause] = {
     errors.InputError: Cause(400, _INVALID, "Validation", "invalid_input"),
     errors.EmptyInputError: Cause(400, _INVALID, "Empty", "empty_input"),
     errors.LimitError: Cause(422, _INVALID, "Validation", "over_limit"),
+    errors.ModelNotFoundError: Cause(404, _INVALID, "NotFound", "model_not_found"),
     errors.TokenizerError: Cause(422, _INVALID, "Tokenizer", "tokenizer"),
     errors.ModelError: Cause(424, _INVALID, "Backend", "wrong_model"),
     errors.NonFiniteError: Cause(424, "inference_error", "Backend", "non_finite"),
@@ -47,6 +47,7 @@ HTTP_CAUSES: Mapping[int, Cause] = {
     401: Cause(401, "authentication_error", "Unauthorized", "invalid_api_key"),
     404: Cause(404, _INVALID, "NotFound", "unknown_url"),
     405: Cause(405, _INVALID, "Validation", "method_not_allowed"),
+    408: Cause(408, _INVALID, "Validation", "body_timeout"),
     413: Cause(413, _INVALID, "Validation", "payload_too_large"),
     CLIENT_GONE: Cause(CLIENT_GONE, _INVALID, "Cancelled", "client_gone"),
     500: Cause(500, "internal_error", "Internal", "internal"),
@@ -61,7 +62,7 @@ def cause_of(error: RagplaneError) -> Cause:
 
 def dialect_of(path: str) -> Dialect:
     """The dialect that a path speaks; unknown paths by their prefix."""
-    if path.endswith("/rerank") and path != "/rerank":
+    if path.startswith(("/v1/rerank", "/v2/")):
         return "cohere"
     return "openai" if path.startswith("/v1/") or path == "/embeddings" else "tei"
 
@@ -92,27 +93,18 @@ def _envelope(dialect: Dialect, cause: Cause, message: str, param: str | None) -
     return {"message": message}
 
 
-def add_handlers(app: FastAPI) -> None:
-    """Answer errors in the dialect of their route. Defects are left to the middleware."""
+def on_ragplane(request: Request, error: Exception) -> Response:
+    """The answer to a RagplaneError."""
+    assert isinstance(error, RagplaneError)
+    param = error.param if isinstance(error, InputError) else None
+    cause, headers = cause_of(error), {}
+    if cause.status in (429, 503):
+        headers["Retry-After"] = str(max(1, math.ceil(getattr(error, "retry_after_s", 1.0))))
+    return error_response(request, cause, str(error), param=param, headers=headers)
 
-    @app.exception_handler(RagplaneError)
-    async def on_ragplane(request: Request, error: RagplaneError) -> JSONResponse:
-        param = error.param if isinstance(error, InputError) else None
-        cause, headers = cause_of(error), {}
-        if cause.status in (429, 503):
-            headers["Retry-After"] = str(math.ceil(getattr(error, "retry_after_s", 1.0)))
-        return error_response(request, cause, str(error), param=param, headers=headers)
 
-    @app.exception_handler(RequestValidationError)
-    async def on_validation(request: Request, error: RequestValidationError) -> JSONResponse:
-        fault = error.errors()[0]
-        # A place is ("body", field, ...), or ("body", offset) where the JSON itself is broken.
-        names = [part for part in fault["loc"][1:] if isinstance(part, str)]
-        param = names[0] if names else None
-        message = f"{param}: {fault['msg']}" if param else str(fault["msg"])
-        return error_response(request, CAUSES[InputError], message, param=param)
-
-    @app.exception_handler(HTTPException)
-    async def on_http(request: Request, error: HTTPException) -> JSONResponse:
-        cause = HTTP_CAUSES.get(error.status_code) or CAUSES[InputError]
-        return error_response(request, cause, str(error.detail), headers=error.headers)
+def on_http(request: Request, error: Exception) -> Response:
+    """The answer to an HTTPException: an unknown route, a wrong method, a body that is refused."""
+    assert isinstance(error, HTTPException)
+    cause = HTTP_CAUSES.get(error.status_code) or CAUSES[InputError]
+    return error_response(request, cause, str(error.detail), headers=error.headers)

@@ -1,4 +1,4 @@
-"""What happens around every route: request ids and counts, the key, the payload limit."""
+"""What happens around every route: request ids, times and counts; the key."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import time
 from uuid import uuid4
 
 import structlog
-from fastapi import Request
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
+from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragplane.core.errors import describe
@@ -46,9 +45,11 @@ class RequestTelemetry:
             nonlocal answered
             if message["type"] == "http.response.start":
                 answered = True
-                headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = state["request_id"]
-                headers["x-total-time"] = f"{(time.perf_counter() - started_s) * 1e3:.3f}"
+                total_ms = (time.perf_counter() - started_s) * 1e3
+                message["headers"] += [
+                    (b"x-request-id", state["request_id"].encode()),
+                    (b"x-total-time", b"%.3f" % total_ms),
+                ]
             await send(message)
 
         try:
@@ -86,33 +87,3 @@ class ApiKey:
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         sent = token.strip().encode("latin-1")  # the bytes as they came
         return scheme.lower() == "bearer" and hmac.compare_digest(sent, self._key)
-
-
-class PayloadLimit:
-    """Answers 413 for a body over the limit: before reading it, or as soon as a chunk passes it."""
-
-    def __init__(self, app: ASGIApp, limit_bytes: int) -> None:
-        self._app = app
-        self._limit_bytes = limit_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        message = f"the body is over the limit of {self._limit_bytes} bytes"
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdecimal() and int(declared) > self._limit_bytes:
-            response = error_response(Request(scope), HTTP_CAUSES[413], message)
-            await response(scope, receive, send)
-            return
-        read_bytes = 0
-
-        async def receive_within_limit() -> Message:
-            nonlocal read_bytes
-            part = await receive()
-            read_bytes += len(part.get("body", b""))
-            if read_bytes > self._limit_bytes:
-                raise HTTPException(413, message)
-            return part
-
-        await self._app(scope, receive_within_limit, send)

@@ -2,53 +2,60 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
 
 from ragplane.core.errors import InputError
-from serve.backend import TokenIds
+from serve.backends.base import TokenIds
 from serve.encoder import Embeddings, InputType, Vectors
-from serve.http.inference import infer, note_model
+from serve.http.answers import EmbeddingsAnswer, ModelsAnswer
+from serve.http.inference import infer, lane_for, terms_of
+from serve.http.operations import get, post
 from serve.http.rows import base64_row, float_row, join_rows
 from serve.http.schemas import OpenAIEmbeddingsBody, as_inputs, check_batch
-from serve.http.services import Services, services
+from serve.http.services import Services
 from serve.loaded_model import LoadedModel
 from serve.requests import EmbedRequest
 
-router = APIRouter()
+# In this order a model's kinds are listed; the first is what it is used for most.
+_KINDS = ("embed", "embed_sparse", "rerank", "predict", "embed_all")
 
 
-@router.post("/v1/embeddings")
-@router.post("/embeddings")
-async def embeddings(
-    request: Request, body: OpenAIEmbeddingsBody, at: Annotated[Services, Depends(services)]
-) -> Response:
+@post("/v1/embeddings", "/embeddings", body=OpenAIEmbeddingsBody, answer=EmbeddingsAnswer)
+async def embeddings(request: Request, body: OpenAIEmbeddingsBody, at: Services) -> Response:
     """Embed one input or a batch."""
-    model = at.encoder.require_embedder()
-    note_model(body.model, model)
+    model = at.pick("embed", body.model)
     inputs = as_inputs(body.input)
     check_batch(inputs, at.settings.max_client_batch_size, "input")
-    prompt = _prompt(model, body.input_type, inputs)
-    asked = EmbedRequest(inputs, prompt, dimensions=body.dimensions)
+    asked = EmbedRequest(
+        inputs=inputs,
+        prompt=_prompt(model, body.input_type, inputs),
+        dimensions=body.dimensions,
+        terms=terms_of(request, lane_for(len(inputs))),
+    )
     result, headers = await infer(request, "embeddings", model, at.encoder.run_embed, asked)
-    content = await _content(result, model.files.name, as_base64=body.encoding_format == "base64")
+    content = await _content(result, model.name, as_base64=body.encoding_format == "base64")
     return Response(content, media_type="application/json", headers=headers)
 
 
-@router.get("/v1/models")
-async def models(at: Annotated[Services, Depends(services)]) -> dict[str, Any]:
-    """Every served model with its kind."""
-    served = {"embed": at.encoder.embedder, "rerank": at.encoder.reranker}
-    data = [
-        {"id": model.files.name, "object": "model", "created": 0, "owned_by": "ragplane"}
-        | {"kind": kind}
-        for kind, model in served.items()
-        if model is not None
-    ]
-    return {"object": "list", "data": data}
+@get("/v1/models", answer=ModelsAnswer)
+async def models(at: Services) -> Response:
+    """Every served model, with its kinds."""
+    data = [_item(model) for model in at.encoder.registry.models]
+    content = orjson.dumps({"object": "list", "data": data})
+    return Response(content, media_type="application/json")
+
+
+OPERATIONS = (embeddings, models)
+
+
+def _item(model: LoadedModel) -> dict[str, object]:
+    kinds = [kind for kind in _KINDS if kind in model.abilities]
+    facts = {"id": model.name, "object": "model", "created": 0, "owned_by": "ragplane"}
+    return facts | {"kind": kinds[0], "kinds": kinds}
 
 
 def _prompt(
@@ -61,12 +68,13 @@ def _prompt(
     return model.prompt_for(input_type)
 
 
-async def _content(result: Embeddings, model: str, *, as_base64: bool) -> str:
+async def _content(result: Embeddings, model: str, *, as_base64: bool) -> bytes:
     encode = base64_row if as_base64 else float_row
 
-    def item(index: int, row: Vectors) -> str:
-        return f'{{"object":"embedding","index":{index},"embedding":{encode(row)}}}'
+    def item(index: int, row: Vectors) -> bytes:
+        return b'{"object":"embedding","index":%d,"embedding":%b}' % (index, encode(row))
 
-    usage = json.dumps({"prompt_tokens": result.tokens, "total_tokens": result.tokens})
+    usage = orjson.dumps({"prompt_tokens": result.tokens, "total_tokens": result.tokens})
     data = await join_rows(result.vectors, item)
-    return f'{{"object":"list","data":{data},"model":{json.dumps(model)},"usage":{usage}}}'
+    facts = (data, orjson.dumps(model), usage)
+    return b'{"object":"list","data":%b,"model":%b,"usage":%b}' % facts

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import orjson
 
 from serve.encoder import Vectors
 
-_SLICE_ROWS = 32
+T = TypeVar("T")
+_SLICE_ROWS = 128
 
 
-def float_row(row: Vectors) -> str:
-    """A JSON list; nine digits carry a float32 exactly."""
-    return f"[{','.join(map('%.9g'.__mod__, row.tolist()))}]"
+def float_row(row: Vectors) -> bytes:
+    """A JSON list, nested as the array is; its digits carry each float32 exactly."""
+    return orjson.dumps(np.ascontiguousarray(row), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def base64_row(row: Vectors) -> str:
+def base64_row(row: Vectors) -> bytes:
     """A JSON string: base64 of little-endian float32."""
-    return f'"{base64.b64encode(row.astype("<f4").tobytes()).decode()}"'
+    return b'"%b"' % base64.b64encode(row.astype("<f4").tobytes())
 
 
-async def join_rows(vectors: Vectors, render: Callable[[int, Vectors], str]) -> str:
-    """A JSON list of `render(index, vector)`."""
-    parts: list[str] = []
-    for index, row in enumerate(vectors):
+async def join_rows(rows: Sequence[T] | Vectors, render: Callable[[int, T], bytes]) -> bytes:
+    """A JSON list of `render(index, row)`."""
+    parts: list[bytes] = []
+    for index, row in enumerate(rows):
         parts.append(render(index, row))
         if index % _SLICE_ROWS == _SLICE_ROWS - 1:
             await asyncio.sleep(0)
-    return f"[{','.join(parts)}]"
+    return b"[%b]" % b",".join(parts)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
-from fastapi import Request
+from starlette.requests import Request
 
 from ragplane.core.config import Settings
-from ragplane.core.errors import UnavailableError
+from ragplane.core.errors import ModelNotFoundError, UnavailableError
+from serve.batching.work import LANES, Lane
 from serve.http.metrics import Metrics
+from serve.loaded_model import Ability, LoadedModel
 from serve.local import LocalEncoder
 
 
@@ -17,14 +20,14 @@ class Services:
 
     def __init__(self, settings: Settings, encoder: LocalEncoder | None = None) -> None:
         self.settings = settings
-        self.metrics = Metrics(self._queue_size)
+        self.metrics = Metrics(self._queue_sizes)
         self._encoder: LocalEncoder | None = None
         if encoder is not None:
             self.attach(encoder)
 
     def attach(self, encoder: LocalEncoder) -> None:
         """Answer with `encoder` from now on; it stays the caller's to close."""
-        for model in encoder.models:
+        for model in encoder.registry.models:
             model.batcher.listen(self.metrics.batch)
         self._encoder = encoder
 
@@ -50,9 +53,31 @@ class Services:
         """False while loading, unhealthy or draining."""
         return self._encoder is not None and self._encoder.ready
 
-    def _queue_size(self) -> float:
-        models = () if self._encoder is None else self._encoder.models
-        return sum(model.batcher.queue_size for model in models)
+    def pick(self, ability: Ability, wanted: str | None) -> LoadedModel:
+        """The model that answers; raises as `ModelRegistry.pick`."""
+        return self.encoder.registry.pick(ability, wanted)
+
+    def any_model(self, wanted: str | None) -> LoadedModel:
+        """The model named `wanted`, else the first.
+
+        Raises ModelError if there is none, ModelNotFoundError for another name of several.
+        """
+        registry = self.encoder.registry
+        named = next((model for model in registry.models if model.name == wanted), None)
+        if named is None and wanted is not None and len(registry.models) > 1:
+            raise ModelNotFoundError(f"model {wanted!r} is not served", param="model")
+        return named or registry.any()
+
+    def main_model(self) -> LoadedModel:
+        """The embedding model that answers by default, else the first model. Raises ModelError."""
+        registry = self.encoder.registry
+        embedders = (model for model in registry.models if "embed" in model.abilities)
+        return next(embedders, None) or registry.any()
+
+    def _queue_sizes(self) -> Mapping[Lane, int]:
+        models = () if self._encoder is None else self._encoder.registry.models
+        sizes = [model.batcher.queue_sizes for model in models]
+        return {lane: sum(size[lane] for size in sizes) for lane in LANES}
 
 
 def services(request: Request) -> Services:

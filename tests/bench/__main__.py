@@ -1,4 +1,4 @@
-"""`make bench`: print the tables of docs/benchmarks.md.
+"""`make bench-retrieval`: print the tables of retrieval in docs/benchmarks.md.
 
 RAGPLANE_BENCH_NQ names a file of questions with gold passages (JSON lines, gzip); without it that
 table is left out, and the output says so.
@@ -24,7 +24,6 @@ from retrieval.stores.base import CorpusKey
 from retrieval.stores.memory import MemoryStore
 from retrieval.stores.postgres import PostgresStore
 from serve.local import LocalEncoder
-from tests.bench import encoder as encoder_bench
 from tests.bench import retrieval as retrieval_bench
 
 BUDGETS_TOKENS = (800, 400, 200, 100)
@@ -71,8 +70,6 @@ async def main() -> None:
         (settings.home_path / "models").mkdir(parents=True, exist_ok=True)
         print("\n".join(await sample_table(Path(folder))))
     encoder = await LocalEncoder.open(settings)
-    print("\n## Encoder\n")
-    print("\n".join(await encoder_bench.measure(settings, encoder)))
     file = os.environ.get("RAGPLANE_BENCH_NQ")
     print("\n## Natural Questions\n")
     if file is None:

@@ -48,7 +48,7 @@ def read_nq(file: Path, limit: int | None = None) -> list[Passage]:
 
 async def fill(store: MemoryStore, encoder: LocalEncoder, passages: Sequence[Passage]) -> None:
     """Store each passage as a document of its own."""
-    model = encoder.require_embedder()
+    model = encoder.registry.pick("embed")
     fingerprint, dimensions = await encoder.fingerprint(), model.files.dimensions
     await store.open_corpus(KEY, fingerprint=fingerprint, dimensions=dimensions)
     distinct = list({passage.source: passage for passage in passages}.values())

@@ -9,7 +9,7 @@ import pytest
 from ingest.chunking import chunk_document
 from ingest.identity import document_id, text_sha256
 from ingest.parsed import flowing_page
-from ragplane.core.models import read_encoder
+from ragplane.core.models import read_model
 from ragplane.core.schema import Block, Document
 from ragplane.core.tokens import TextTokenizer
 from retrieval.stores.base import CorpusKey
@@ -24,7 +24,7 @@ AddTable = Callable[..., Awaitable[Document]]
 @pytest.fixture(scope="session")
 def tokenizer() -> TextTokenizer:
     """The bundled model's tokenizer."""
-    return TextTokenizer(read_encoder("bundled").folder / "tokenizer.json")
+    return TextTokenizer(read_model("bundled").folder / "tokenizer.json")
 
 
 @pytest.fixture

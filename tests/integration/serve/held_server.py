@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-import serve.local
+import serve.loading
 from ragplane.core.config import load_settings
-from serve.onnx_backend import OnnxBackend
+from serve.backends.onnx import OnnxBackend
 from serve.server import run
 
 P = ParamSpec("P")
@@ -30,6 +30,6 @@ def held(function: Callable[P, T]) -> Callable[P, T]:
 
 
 if __name__ == "__main__":
-    serve.local.load = held(serve.local.load)
+    serve.loading.open_backend = held(serve.loading.open_backend)
     OnnxBackend.forward = held(OnnxBackend.forward)  # type: ignore[method-assign]
     sys.exit(run(load_settings(), host="127.0.0.1", port=0))

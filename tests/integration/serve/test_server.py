@@ -1,110 +1,39 @@
-"""Real server processes: the command line, the official OpenAI client, loading, draining."""
+"""Real server processes: the command line, loading, draining."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
-import numpy as np
-import openai
 import pytest
 
 from ragplane.core.errors import ConfigError
 from serve.client import HttpEncoder
 from serve.server import bind
+from tests.integration.serve.server_process import CLI, ROOT, started, until, until_ready
+from tests.unit.serve.families import save_bert
 
-ROOT = Path(__file__).parents[3]
-CLI = ("-m", "ragplane.cli", "serve", "--port", "0")
 HELD = (str(Path(__file__).with_name("held_server.py")),)
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A process that listens at `url`."""
-
-    process: subprocess.Popen[str]
-    url: str
-
-    def end(self) -> tuple[int, str]:
-        """SIGTERM: the exit code, and what came on stderr after the first line."""
-        self.process.send_signal(signal.SIGTERM)
-        _, rest = self.process.communicate(timeout=20)
-        return self.process.returncode, rest
-
-
-@contextlib.contextmanager
-def started(home: Path, *command: str, **environment: str) -> Iterator[Server]:
-    """A server in a process of its own, as soon as it listens."""
-    with subprocess.Popen(
-        [sys.executable, *command],
-        cwd=ROOT,
-        env=os.environ
-        | {"RAGPLANE_HOME": str(home), "PYTHONPATH": str(ROOT), "RAGPLANE_DRAIN_S": "60"}
-        | environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        assert line.startswith("ragplane: serving on http://127.0.0.1:"), line
-        try:
-            yield Server(process, line.split()[-1])
-        finally:
-            process.kill()
-
-
-async def until(
-    path: str, client: httpx.AsyncClient, fits: Callable[[httpx.Response], bool]
-) -> None:
-    """Ask until the answer fits, a minute at most."""
-    for _ in range(1200):
-        if fits(await client.get(path)):
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail(f"{path} never answered that")
-
-
-async def until_ready(client: httpx.AsyncClient, status: int = 200) -> None:
-    await until("/ready", client, lambda reply: reply.status_code == status)
-
-
-async def test_the_command_line_serves_openai_s_client(model_home: Path) -> None:
+async def test_the_command_line_serves(model_home: Path) -> None:
+    """Behaviour 12: SIGTERM ends an idle server with 0."""
     with started(model_home, *CLI, "--api-key", "K") as server:
         async with httpx.AsyncClient(base_url=server.url) as client:
             await until_ready(client)
             assert (await client.post("/embed", json={"inputs": "a"})).status_code == 401
-        await asyncio.to_thread(_use_openai, f"{server.url}/v1")
         encoder = HttpEncoder(server.url, "K")
         scores = await encoder.rerank("capital of France", ["dogs bark", "Paris, its capital"])
         assert scores.ranking() == [1, 0]
         await encoder.aclose()
         assert server.end() == (0, "")
-
-
-def _use_openai(url: str) -> None:
-    with openai.OpenAI(base_url=url, api_key="K") as client:
-        texts, name = ["a boat on the river", "tax law"], "all-MiniLM-L6-v2"
-        coded = client.embeddings.create(model=name, input=texts)  # base64 by default
-        floats = client.embeddings.create(model=name, input=texts, encoding_format="float")
-        for one, other in zip(coded.data, floats.data, strict=True):
-            np.testing.assert_allclose(one.embedding, other.embedding, atol=1e-6)
-        assert coded.usage.total_tokens == floats.usage.total_tokens > 0
-        assert {model.id for model in client.models.list()} == {name}
-        with pytest.raises(openai.BadRequestError):
-            client.embeddings.create(model=name, input="")
-    wrong = openai.OpenAI(base_url=url, api_key="wrong")
-    with wrong, pytest.raises(openai.AuthenticationError):
-        wrong.models.list()
 
 
 def test_a_taken_port_is_told() -> None:
@@ -123,12 +52,29 @@ def test_a_taken_port_is_told() -> None:
         bind("no.such.host.invalid", 8080)
 
 
-def test_a_model_that_cannot_be_loaded_ends_the_server(tmp_path: Path) -> None:
+def test_no_model_at_all_is_wrong_use() -> None:
+    command = [sys.executable, *CLI, "--embed-model", "none", "--rerank-model", "none"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no model to serve" in done.stderr
+
+
+def test_a_model_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    with started(tmp_path, *CLI, "--embed-model", missing) as server:
-        _, rest = server.process.communicate(timeout=20)
+    command = [sys.executable, *CLI, "--embed-model", missing]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"ragplane: model {missing}: no such folder\n"
+
+
+def test_a_model_that_cannot_be_loaded_ends_the_server(tmp_path: Path) -> None:
+    broken = save_bert(tmp_path / "broken")
+    (broken / "model.safetensors").write_bytes(b"\0" * 64)
+    with started(tmp_path / "home", *CLI, "--embed-model", str(broken)) as server:
+        _, rest = server.process.communicate(timeout=60)
         assert server.process.returncode == 1
-        assert rest == f"ragplane: model {missing}: no such folder\n"
+        assert rest.startswith("ragplane: model")
+        assert "Traceback" not in rest
 
 
 async def test_probes_answer_while_loading_and_sigterm_ends_it(
@@ -148,6 +94,7 @@ async def test_probes_answer_while_loading_and_sigterm_ends_it(
 
 
 async def test_sigterm_drains(model_home: Path, tmp_path: Path) -> None:
+    """Behaviour 12."""
     hold = tmp_path / "hold"
     with started(model_home, *HELD, HOLD=str(hold)) as server:
         async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
@@ -164,3 +111,20 @@ async def test_sigterm_drains(model_home: Path, tmp_path: Path) -> None:
             hold.unlink()
             assert len((await slow).json()) == 200
         assert await asyncio.to_thread(server.process.wait, 20) == 0
+
+
+async def test_a_client_that_hangs_does_not_stop_the_drain(model_home: Path) -> None:
+    """Behaviours 8 and 12: half a body holds no permit."""
+    with started(model_home, *CLI) as server:
+        async with httpx.AsyncClient(base_url=server.url) as client:
+            await until_ready(client)
+        host, port = urlsplit(server.url).netloc.split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
+        await asyncio.sleep(0.2)
+        started_s = time.monotonic()
+        code, rest = await asyncio.to_thread(server.end)
+        writer.close()
+    assert code == 0
+    assert time.monotonic() - started_s < 10
+    assert "Traceback" not in rest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragplane.core.cpu import available_cpus, quota_cpus
+from ragplane.core.cpu import available_cpus, cpu_model, has_bfloat16, memory_bytes, quota_cpus
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,22 @@ def test_smaller_of_quota_and_affinity_counts(
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
     monkeypatch.setattr("ragplane.core.cpu.quota_cpus", lambda: quota)
     assert available_cpus() == cpus
+
+
+def test_memory_is_what_the_cgroup_allows(tmp_path: Path) -> None:
+    """Behaviour 2."""
+    limit, unlimited = tmp_path / "limit", tmp_path / "unlimited"
+    limit.write_text("1048576\n")
+    unlimited.write_text("max\n")
+    assert memory_bytes([tmp_path / "none", limit]) == 1048576
+    assert memory_bytes([unlimited]) > 1048576
+
+
+def test_what_the_processor_can_do(tmp_path: Path) -> None:
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nmodel name\t: Fast One\nflags\t\t: fpu amx_bf16 sse\n\n")
+    assert has_bfloat16(info)
+    assert "Fast One" in cpu_model(info)
+    info.write_text("flags\t\t: fpu sse\n")
+    assert not has_bfloat16(info)
+    assert not has_bfloat16(tmp_path / "none")

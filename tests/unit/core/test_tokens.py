@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import BPE, WordLevel
 
 from ragplane.core.errors import ModelError, TokenizerError
-from ragplane.core.models import BUNDLED, read_encoder
+from ragplane.core.models import BUNDLED, read_model
 from ragplane.core.tokens import TextTokenizer, TruncationDirection, is_unicode
 
-TOKENIZER_FILE = read_encoder(BUNDLED).folder / "tokenizer.json"
+TOKENIZER_FILE = read_model(BUNDLED).folder / "tokenizer.json"
 TOKENIZER = TextTokenizer(TOKENIZER_FILE)
 CLS, SEP = 101, 102
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
 
 
 def test_count_includes_special_tokens() -> None:
@@ -55,7 +60,98 @@ def test_limit_below_the_special_tokens_leaves_only_these() -> None:
     assert cut.cut_tokens == 3
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=80), st.integers(2, 30))
+@pytest.mark.parametrize(
+    ("direction", "kept"), [("right", "green house [SEP] a b"), ("left", "green house [SEP] d e")]
+)
+def test_only_the_text_of_a_pair_is_cut(direction: TruncationDirection, kept: str) -> None:
+    [pair] = TOKENIZER.encode_pairs("green house", ["a b c d e"], max_tokens=7, direction=direction)
+    assert TOKENIZER.decode(pair.ids, skip_special_tokens=False) == f"[CLS] {kept} [SEP]"
+    assert pair.special == (True, False, False, True, False, False, True)
+    assert (pair.cut_tokens, pair.second_at) == (3, 4)
+
+
+def test_pairs_are_those_of_the_model_s_own_template() -> None:
+    raw = Tokenizer.from_file(str(TOKENIZER_FILE))
+    raw.no_padding()
+    raw.no_truncation()
+    texts = ["a river", "", "the [SEP] house"]
+    for text, pair in zip(
+        texts, TOKENIZER.encode_pairs("green house", texts, max_tokens=100), strict=True
+    ):
+        want = raw.encode("green house", text)
+        assert list(pair.ids) == want.ids
+        assert list(pair.special) == [bool(flag) for flag in want.special_tokens_mask]
+        assert pair.second_at == want.type_ids.index(1)
+        assert pair.cut_tokens == 0
+    [single] = TOKENIZER.encode([texts[2]])
+    assert list(single.ids) == raw.encode(texts[2]).ids
+    assert list(single.special) == [bool(x) for x in raw.encode(texts[2]).special_tokens_mask]
+    assert single.second_at is None
+
+
+@pytest.mark.parametrize("direction", ["right", "left"])
+def test_limit_of_the_text_counts_its_own_tokens_alone(direction: TruncationDirection) -> None:
+    cut, short = TOKENIZER.encode_pairs(
+        "green house", ["a b c", "a"], max_tokens=50, max_text_tokens=2, direction=direction
+    )
+    kept = "a b" if direction == "right" else "b c"
+    assert cut == replace(
+        TOKENIZER.encode_pairs("green house", [kept], max_tokens=50)[0], cut_tokens=1
+    )
+    assert short == TOKENIZER.encode_pairs("green house", ["a"], max_tokens=50)[0]
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"), [(6, "[CLS] a b c [SEP] [SEP]"), (1, "[CLS] [SEP] [SEP]")]
+)
+def test_query_over_the_limit_is_cut_and_special_tokens_stay(limit: int, kept: str) -> None:
+    [pair] = TOKENIZER.encode_pairs("a b c d", ["green house"], max_tokens=limit)
+    assert TOKENIZER.decode(pair.ids, skip_special_tokens=False) == kept
+    assert len(pair.ids) + pair.cut_tokens == 9
+
+
+@given(TEXT, TEXT, st.integers(3, 40), st.integers(0, 30))
+def test_pair_never_exceeds_its_limits_and_accounts_for_every_token(
+    query: str, text: str, limit: int, text_limit: int
+) -> None:
+    [pair] = TOKENIZER.encode_pairs(query, [text], max_tokens=limit, max_text_tokens=text_limit)
+    [uncut] = TOKENIZER.encode_pairs(query, [text], max_tokens=10_000)
+    assert len(pair.ids) <= limit
+    assert len(pair.ids) + pair.cut_tokens == len(uncut.ids)
+    assert pair.second_at is not None
+    assert len(pair.ids) - pair.second_at - 1 <= text_limit
+
+
+def test_decoding_gives_the_text_back() -> None:
+    [text] = TOKENIZER.encode(["Green houses!"])
+    assert TOKENIZER.decode(text.ids) == "green houses!"
+    assert TOKENIZER.decode(text.ids, skip_special_tokens=False) == "[CLS] green houses! [SEP]"
+
+
+def test_a_very_long_text_is_cut_in_little_more_than_its_encoding() -> None:
+    text = "green house " * 50_000
+    started_s = time.process_time()
+    TOKENIZER.count(text)
+    counted_s = time.process_time() - started_s
+    started_s = time.process_time()
+    [cut] = TOKENIZER.encode([text], max_tokens=256)
+    [pair] = TOKENIZER.encode_pairs("house", [text], max_tokens=256)
+    assert (len(cut.ids), cut.cut_tokens) == (256, 100_000 - 254)
+    assert (len(pair.ids), pair.cut_tokens) == (256, 100_000 - 252)
+    assert time.process_time() - started_s < 10 * counted_s
+
+
+def test_lowercase_lowers_before_the_model_s_own_normaliser(tmp_path: Path) -> None:
+    vocabulary = {"[UNK]": 0, "green": 1, "Green": 2, "a": 3}
+    raw = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+    raw.save(str(tmp_path / "tokenizer.json"))
+    cased = TextTokenizer(tmp_path / "tokenizer.json")
+    lowered = TextTokenizer(tmp_path / "tokenizer.json", lowercase=True)
+    assert [cased.encode(["Green"])[0].ids, lowered.encode(["Green"])[0].ids] == [(2,), (1,)]
+    assert cased.encode_pairs("a", ["green"], max_tokens=9)[0].second_at == 1
+
+
+@given(TEXT, st.integers(2, 30))
 def test_cut_never_exceeds_the_limit_and_accounts_for_every_token(text: str, limit: int) -> None:
     [cut] = TOKENIZER.encode([text], max_tokens=limit)
     assert len(cut.ids) <= limit
@@ -95,11 +191,26 @@ def test_shipped_padding_and_truncation_are_stripped(tmp_path: Path) -> None:
     assert tokenizer.count("a " * 50) == 52
 
 
-@pytest.mark.parametrize("content", [None, "{}"])
-def test_missing_or_broken_file_is_a_model_error(content: str | None, tmp_path: Path) -> None:
+def test_missing_file_is_a_model_error(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"has no tokenizer\.json"):
+        TextTokenizer(tmp_path / "tokenizer.json")
+
+
+def test_broken_file_is_a_model_error(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
-    if content is not None:
-        file.write_text(content)
+    file.write_text("{}")
     with pytest.raises(ModelError, match=r"tokenizer\.json") as caught:
         TextTokenizer(file)
     assert caught.value.__cause__ is not None
+
+
+def test_tokenizer_without_a_token_for_plain_text_is_refused(tmp_path: Path) -> None:
+    Tokenizer(BPE({"b": 0}, [])).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ModelError, match="no token for 'a'"):
+        TextTokenizer(tmp_path / "tokenizer.json")
+
+
+def test_text_that_the_tokenizer_has_no_token_for_is_refused(tmp_path: Path) -> None:
+    Tokenizer(WordLevel({"a": 0}, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(TokenizerError, match="refused the text"):
+        TextTokenizer(tmp_path / "tokenizer.json").count("b")

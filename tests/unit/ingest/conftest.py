@@ -12,7 +12,7 @@ from ingest.parsed import ParsedDocument
 from ingest.readers.base import ReadContext
 from ingest.sniff import reader_for
 from ingest.triage import Thresholds
-from ragplane.core.models import BUNDLED, read_encoder
+from ragplane.core.models import BUNDLED, read_model
 from ragplane.core.schema import BBox
 from ragplane.core.tokens import TextTokenizer
 
@@ -56,7 +56,7 @@ def read(ocr: FakeOcr) -> Read:
 
 @pytest.fixture(scope="session")
 def tokenizer_file() -> Path:
-    return read_encoder(BUNDLED).folder / "tokenizer.json"
+    return read_model(BUNDLED).folder / "tokenizer.json"
 
 
 @pytest.fixture(scope="session")

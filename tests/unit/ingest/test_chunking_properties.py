@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from ingest.chunking import chunk_document
 from ingest.identity import document_id
-from ragplane.core.models import BUNDLED, read_encoder
+from ragplane.core.models import BUNDLED, read_model
 from ragplane.core.schema import Block, Chunk, Document, Page, PageSignals, join_pages
 from ragplane.core.tokens import TextTokenizer
 
-TOKENIZER: TextTokenizer = read_encoder(BUNDLED).tokenizer()
+TOKENIZER: TextTokenizer = read_model(BUNDLED).tokenizer()
 
 pieces = st.sampled_from(
     [

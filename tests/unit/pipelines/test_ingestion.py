@@ -16,7 +16,7 @@ from ragplane.core.errors import (
     StageError,
     UnavailableError,
 )
-from ragplane.core.models import read_encoder
+from ragplane.core.models import read_model
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.memory import MemoryStore
 from serve.encoder import Embeddings, InputType
@@ -61,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ingestion(store: MemoryStore, encoder: FakeEncoder, steps: Steps | None = None) -> Ingestion:
-    tokenizer_file = read_encoder("bundled").folder / "tokenizer.json"
+    tokenizer_file = read_model("bundled").folder / "tokenizer.json"
     spec = ParserSpec(tokenizer_file, limit_tokens=64, ocr_threads=1, timeout_s=60)
     return Ingestion(store, encoder, spec, workers=1, progress=steps or Steps())
 

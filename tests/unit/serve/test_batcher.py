@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -17,9 +18,10 @@ from ragplane.core.errors import (
     OverloadedError,
     UnavailableError,
 )
-from serve.backend import TokenIds
+from serve.backends.base import ModelInput, TokenIds
 from serve.batching.batcher import Batcher
-from serve.batching.work import BatchReport, Work
+from serve.batching.queue import Limits
+from serve.batching.work import BatchReport, Lane, Terms, Work
 from serve.encoder import Vectors
 
 BAD, NOT_FINITE, DEADLY = 666, 667, 668
@@ -30,20 +32,22 @@ class StubBackend:
 
     name = "stub"
     dtype = "float32"
+    packed = False
 
     def __init__(self) -> None:
         self.batches: list[list[TokenIds]] = []
         self.gate = threading.Event()
         self.gate.set()
 
-    def forward(self, inputs: Sequence[TokenIds]) -> list[Vectors]:
-        self.batches.append(list(inputs))
+    def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
+        batch = [item.ids for item in inputs]
+        self.batches.append(batch)
         self.gate.wait(10)
-        if any(DEADLY in ids for ids in inputs):
+        if any(DEADLY in ids for ids in batch):
             raise SystemExit("the driver is gone")
-        if any(BAD in ids for ids in inputs):
+        if any(BAD in ids for ids in batch):
             raise ModelError("bad input")
-        return [_state(ids) for ids in inputs]
+        return [_state(ids) for ids in batch]
 
 
 def _state(ids: TokenIds) -> Vectors:
@@ -52,7 +56,7 @@ def _state(ids: TokenIds) -> Vectors:
 
 
 def work(*ids: int) -> Work[float]:
-    return Work(ids, lambda tokens: float(tokens.sum()))
+    return Work(ModelInput(ids), lambda tokens: float(tokens.sum()))
 
 
 @pytest.fixture
@@ -67,11 +71,17 @@ def reports() -> list[BatchReport]:
 
 @pytest.fixture
 async def batcher(backend: StubBackend, reports: list[BatchReport]) -> AsyncIterator[Batcher]:
-    batcher = Batcher(backend, max_requests=2, budget_tokens=64, restart_after_s=0.05)
+    batcher = Batcher(
+        backend, max_requests=2, limits=Limits(64), restart_after_s=0.05, stuck_after_s=2.0
+    )
     batcher.listen(reports.append)
     yield batcher
     backend.gate.set()
     await batcher.aclose()
+
+
+def queued(batcher: Batcher) -> int:
+    return sum(batcher.queue_sizes.values())
 
 
 async def until(condition: object) -> None:
@@ -89,7 +99,7 @@ async def test_results_keep_the_order_and_the_budget(
 ) -> None:
     works = [work(*range(1, 2 + n % 9)) for n in range(50)]
     done = await batcher.run(works)
-    assert [item.value for item in done] == [sum(work.ids) for work in works]
+    assert [item.value for item in done] == [sum(work.input.ids) for work in works]
     assert all(max(map(len, batch)) * len(batch) <= 64 for batch in backend.batches)
 
 
@@ -128,7 +138,7 @@ async def test_a_listener_that_fails_costs_nobody_a_result(batcher: Batcher) -> 
 
 
 async def test_the_budget_is_what_was_set(backend: StubBackend, reports: list[BatchReport]) -> None:
-    batcher = Batcher(backend, max_requests=2, budget_tokens=5000)
+    batcher = Batcher(backend, max_requests=2, limits=Limits(5000))
     batcher.listen(reports.append)
     await batcher.run([work(*[n] * 100) for n in range(50)])
     assert [(report.size, report.budget_tokens) for report in reports] == [(50, 5000)]
@@ -150,7 +160,7 @@ async def test_a_bad_input_fails_itself_only(
     await until(lambda: backend.batches)
     bad = asyncio.create_task(batcher.run([work(poison)]))
     good = asyncio.create_task(batcher.run([work(n) for n in range(1, 8)]))
-    await until(lambda: batcher.queue_size == 8)
+    await until(lambda: queued(batcher) == 8)
     backend.gate.set()
     with pytest.raises(error):
         await bad
@@ -165,7 +175,7 @@ async def test_cancelled_inputs_are_dropped_and_counted(
     blocker = asyncio.create_task(batcher.run([work(9)]))
     await until(lambda: backend.batches)
     gone = asyncio.create_task(batcher.run([work(1), work(2), work(3)]))
-    await until(lambda: batcher.queue_size == 3)
+    await until(lambda: queued(batcher) == 3)
     gone.cancel()
     await asyncio.wait([gone])
     backend.gate.set()
@@ -186,8 +196,8 @@ async def test_admission_is_by_request_and_gives_permits_back(batcher: Batcher) 
 async def test_a_deadline_that_cannot_be_met_is_refused(batcher: Batcher) -> None:
     await batcher.run([work(1)])
     with pytest.raises(DeadlineError):
-        await batcher.run([work(1)], deadline_s=time.monotonic() - 1)
-    assert (await batcher.run([work(1)], deadline_s=time.monotonic() + 60))[0].value == 1
+        await batcher.run([work(1)], Terms(deadline_s=time.monotonic() - 1))
+    assert (await batcher.run([work(1)], Terms(deadline_s=time.monotonic() + 60)))[0].value == 1
 
 
 async def test_inputs_that_expire_in_the_queue_are_dropped(
@@ -196,7 +206,7 @@ async def test_inputs_that_expire_in_the_queue_are_dropped(
     backend.gate.clear()
     blocker = asyncio.create_task(batcher.run([work(9)]))
     await until(lambda: backend.batches)
-    late = asyncio.create_task(batcher.run([work(1)], deadline_s=time.monotonic() + 0.05))
+    late = asyncio.create_task(batcher.run([work(1)], Terms(deadline_s=time.monotonic() + 0.05)))
     await asyncio.sleep(0.1)
     backend.gate.set()
     with pytest.raises(DeadlineError, match="queue"):
@@ -221,7 +231,7 @@ async def test_a_reduction_that_fails_fails_its_own_request(batcher: Batcher) ->
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await batcher.run([Work((1,), fail)])
+        await batcher.run([Work(ModelInput((1,)), fail)])
     assert (await batcher.run([work(1)]))[0].value == 1
 
 
@@ -240,25 +250,30 @@ async def test_draining_refuses_new_requests_and_waits_for_open_ones(batcher: Ba
         pass
 
 
-async def test_a_forward_pass_that_hangs_is_unhealthy(
-    batcher: Batcher, backend: StubBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("serve.batching.worker._STUCK_AFTER_S", 0.05)
+async def test_a_forward_pass_that_hangs_fails_who_waits(backend: StubBackend) -> None:
+    """Behaviour 10: nobody waits for ever."""
+    batcher = Batcher(backend, max_requests=9, limits=Limits(64), stuck_after_s=0.05)
     backend.gate.clear()
     hanging = asyncio.create_task(batcher.run([work(1)]))
-    await until(lambda: not batcher.healthy)
+    await until(lambda: backend.batches)
+    waiting = asyncio.create_task(batcher.run([work(2)]))
+    for task in (hanging, waiting):
+        with pytest.raises(UnavailableError, match="stuck"):
+            await task
+    assert not batcher.healthy
     backend.gate.set()
-    assert (await hanging)[0].value == 1
-    assert batcher.healthy
+    await until(lambda: batcher.healthy)
+    assert (await batcher.run([work(3)]))[0].value == 3
+    await batcher.aclose()
 
 
 async def test_closing_fails_what_waits(backend: StubBackend) -> None:
-    batcher = Batcher(backend, max_requests=2, budget_tokens=64)
+    batcher = Batcher(backend, max_requests=2, limits=Limits(64))
     backend.gate.clear()
     blocker = asyncio.create_task(batcher.run([work(9)]))
     await until(lambda: backend.batches)
     waits = asyncio.create_task(batcher.run([work(1)]))
-    await until(lambda: batcher.queue_size == 1)
+    await until(lambda: queued(batcher) == 1)
     closing = asyncio.create_task(batcher.aclose())
     with pytest.raises(UnavailableError, match="closed"):
         await waits
@@ -267,3 +282,65 @@ async def test_closing_fails_what_waits(backend: StubBackend) -> None:
     assert (await blocker)[0].value == 9
     with pytest.raises(UnavailableError, match="closed"):
         await batcher.run([work(1)])
+
+
+async def test_a_query_overtakes_a_backlog(
+    batcher: Batcher, backend: StubBackend, reports: list[BatchReport]
+) -> None:
+    """Behaviours 1 and 4: late binding, and one micro-batch of waiting at most."""
+    backend.gate.clear()
+    crawl = asyncio.create_task(
+        batcher.run([work(*[n] * 40) for n in range(1, 9)], Terms("bulk", "crawler"))
+    )
+    await until(lambda: backend.batches)
+    query = asyncio.create_task(batcher.run([work(7)]))
+    await until(lambda: queued(batcher) == 8)
+    backend.gate.set()
+    assert (await query)[0].value == 7
+    await crawl
+    assert backend.batches[1] == [(7,)]
+    assert [report.lane for report in reports][:2] == ["bulk", "interactive"]
+    assert all(len(report.waits_ms) == report.size for report in reports)
+
+
+async def test_fifo_keeps_the_order_of_arrival(backend: StubBackend) -> None:
+    batcher = Batcher(backend, max_requests=9, limits=Limits(40), scheduling="fifo")
+    backend.gate.clear()
+    lane: Lane = "bulk"
+    crawl = asyncio.create_task(batcher.run([work(*[n] * 40) for n in (1, 2, 3)], Terms(lane)))
+    await until(lambda: backend.batches)
+    query = asyncio.create_task(batcher.run([work(7)]))
+    await until(lambda: queued(batcher) == 3)
+    backend.gate.set()
+    await asyncio.gather(crawl, query)
+    assert [batch[0][0] for batch in backend.batches] == [1, 2, 3, 7]
+    await batcher.aclose()
+
+
+async def test_a_batch_holds_no_more_inputs_than_set(backend: StubBackend) -> None:
+    batcher = Batcher(backend, max_requests=9, limits=Limits(1000, max_inputs=2))
+    await batcher.run([work(n) for n in range(1, 8)])
+    assert max(map(len, backend.batches)) == 2
+    await batcher.aclose()
+
+
+async def test_a_flood_leaves_room_for_others(backend: StubBackend) -> None:
+    """Behaviours 4 and 8."""
+    batcher = Batcher(backend, max_requests=16, limits=Limits(64))
+    flood = Terms("bulk", "crawler")
+    with contextlib.ExitStack() as opened:
+        for _ in range(16):
+            opened.enter_context(batcher.admit(flood))
+        with pytest.raises(OverloadedError), batcher.admit(flood):
+            pass
+        with batcher.admit(Terms("interactive", "crawler")), batcher.admit(Terms("bulk", "b")):
+            assert batcher.accepts
+    await batcher.aclose()
+
+
+async def test_a_deadline_is_refused_before_any_work_is_done(
+    batcher: Batcher, backend: StubBackend
+) -> None:
+    with pytest.raises(DeadlineError), batcher.admit(Terms(deadline_s=time.monotonic() - 1)):
+        pass
+    assert backend.batches == []

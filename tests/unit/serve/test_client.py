@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 from collections.abc import Callable
 
@@ -36,12 +37,14 @@ async def test_equals_the_local_encoder(settings: Settings, encoder: LocalEncode
         await client.embed(["\ud800"])
     with pytest.raises(errors.EmptyInputError):
         await client.rerank("query", [""])
-    with pytest.raises(errors.ModelError):
+    with pytest.raises(errors.ModelError, match="sparse"):
         await client.embed_sparse(["text"])
     await client.aclose()
 
 
-def answering(*replies: httpx.Response) -> tuple[HttpEncoder, list[httpx.Request]]:
+def answering(
+    *replies: httpx.Response, tenant: str | None = None
+) -> tuple[HttpEncoder, list[httpx.Request]]:
     """A client whose server gives `replies`, the last one for ever; and what it was asked."""
     asked: list[httpx.Request] = []
 
@@ -49,7 +52,8 @@ def answering(*replies: httpx.Response) -> tuple[HttpEncoder, list[httpx.Request
         asked.append(request)
         return replies[min(len(asked), len(replies)) - 1]
 
-    return HttpEncoder("http://server", "key", transport=httpx.MockTransport(handle)), asked
+    transport = httpx.MockTransport(handle)
+    return HttpEncoder("http://server", "key", tenant=tenant, transport=transport), asked
 
 
 @pytest.fixture
@@ -107,6 +111,7 @@ async def test_another_kind_of_server_is_told(reply: httpx.Response) -> None:
         client.fingerprint(),
         client.embed([]),
         client.embed(["text"]),
+        client.embed_sparse(["text"]),
         client.rerank("query", ["text"]),
         client.count_tokens(["text"]),
     ):
@@ -122,6 +127,24 @@ async def test_dimensions_are_asked_once() -> None:
     client, _ = answering(httpx.Response(200, json={"model_type": {"reranker": {}}}))
     with pytest.raises(errors.ModelError, match="no embedding model"):
         await client.embed([])
+
+
+async def test_documents_take_the_bulk_lane_and_queries_do_not() -> None:
+    """Behaviour 4."""
+    vector = {"embedding": base64.b64encode(b"\0\0\0\0").decode()}
+    answer = {"data": [vector], "usage": {"total_tokens": 1}}
+    client, asked = answering(
+        httpx.Response(200, json=answer, headers={"x-truncated-inputs": "0"}), tenant="acme"
+    )
+    await client.embed(["text"])
+    await client.embed(["text"], input_type="query")
+    assert [request.headers["x-lane"] for request in asked] == ["bulk", "interactive"]
+    assert {request.headers["x-tenant"] for request in asked} == {"acme"}
+    weights = httpx.Response(200, json=[[{"index": 5, "value": 0.5}]])
+    client, asked = answering(weights)
+    assert await client.embed_sparse(["text"]) == [{5: 0.5}]
+    assert (asked[0].url.path, asked[0].headers["x-lane"]) == ("/embed_sparse", "bulk")
+    assert "x-tenant" not in asked[0].headers
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "", "http://", "http://a:b", "http://a:99999"])

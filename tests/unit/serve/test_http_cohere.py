@@ -25,7 +25,7 @@ async def test_rerank(client: httpx.AsyncClient, version: str) -> None:
 async def test_documents_are_cut_to_max_tokens_per_doc(client: httpx.AsyncClient) -> None:
     body = {"query": "water", "documents": ["water " * 50], "max_tokens_per_doc": 10}
     reply = await client.post("/v2/rerank", json=body)
-    assert reply.json()["usage"]["total_tokens"] == 3 + 10
+    assert reply.json()["usage"]["total_tokens"] == 3 + 2 + 10  # its own tokens, and two special
     assert reply.headers["x-truncated-inputs"] == "1"
 
 
@@ -35,6 +35,8 @@ async def test_documents_are_cut_to_max_tokens_per_doc(client: httpx.AsyncClient
         ({"documents": []}, 400),
         ({"documents": [""]}, 400),
         ({"documents": [{"title": "x"}]}, 400),
+        ({"documents": [{"text": ""}]}, 400),
+        ({"documents": "a"}, 400),
         ({"query": ""}, 400),
         ({"top_n": 0}, 422),
         ({"max_tokens_per_doc": 0}, 422),

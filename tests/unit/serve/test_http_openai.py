@@ -37,7 +37,7 @@ async def test_floats_and_base64_carry_the_same_vectors(
 async def test_token_ids_alone_and_in_batches(
     client: httpx.AsyncClient, encoder: LocalEncoder
 ) -> None:
-    (tokens,) = encoder.require_embedder().tokenizer.encode(["tax law"])
+    (tokens,) = encoder.registry.pick("embed").tokenizer.encode(["tax law"])
     ids = list(tokens.ids)
     one = (await client.post("/v1/embeddings", json={"input": ids})).json()
     two = (await client.post("/v1/embeddings", json={"input": [ids, ids[:3]]})).json()
@@ -86,7 +86,8 @@ async def test_bad_requests(
     assert (error["type"], error["param"]) == ("invalid_request_error", param)
 
 
-async def test_models_are_listed_with_their_kind(client: httpx.AsyncClient) -> None:
-    reply = (await client.get("/v1/models")).json()
-    assert [item["kind"] for item in reply["data"]] == ["embed", "rerank"]
-    assert {item["object"] for item in reply["data"]} == {"model"}
+async def test_models_are_listed_once_with_their_kinds(client: httpx.AsyncClient) -> None:
+    """Behaviour 29."""
+    (model,) = (await client.get("/v1/models")).json()["data"]
+    assert (model["id"], model["object"], model["kind"]) == ("all-MiniLM-L6-v2", "model", "embed")
+    assert model["kinds"] == ["embed", "rerank", "embed_all"]

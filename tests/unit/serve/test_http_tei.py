@@ -1,4 +1,4 @@
-"""`/embed`, `/rerank`, `/tokenize`, `/info`."""
+"""`/embed`, `/embed_all`, `/similarity`, `/rerank`, `/tokenize`, `/decode`, `/info`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ JSON = {"content-type": "application/json"}
 async def test_embed_takes_texts_and_ids_mixed(
     client: httpx.AsyncClient, encoder: LocalEncoder
 ) -> None:
-    (tokens,) = encoder.require_embedder().tokenizer.encode(["tax law"])
+    (tokens,) = encoder.registry.pick("embed").tokenizer.encode(["tax law"])
     mixed = {"inputs": ["tax law", list(tokens.ids)], "truncation_direction": "LEFT"}
     rows = (await client.post("/embed", json=mixed)).json()
-    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_allclose(rows[0], rows[1], atol=1e-6)
     assert np.linalg.norm(rows[0]) == pytest.approx(1, abs=1e-5)
 
 
@@ -71,6 +71,7 @@ async def test_embed_errors(
 async def test_any_text_gets_a_clear_answer(
     client: httpx.AsyncClient, raw: bytes, status: int
 ) -> None:
+    """Behaviour 24: a clear answer for each, never a 500."""
     reply = await client.post("/embed", content=raw, headers=JSON)
     assert reply.status_code == status
     assert status == 200 or reply.json().keys() == {"error", "error_type"}
@@ -116,9 +117,70 @@ async def test_tokenize(client: httpx.AsyncClient) -> None:
     assert surrogate.status_code == 422
 
 
+async def test_decode(client: httpx.AsyncClient) -> None:
+    ids = [101, 4171, 2375, 102]
+    assert (await client.post("/decode", json={"ids": ids})).json() == ["tax law"]
+    kept = {"ids": [ids, ids[1:2]], "skip_special_tokens": False}
+    assert (await client.post("/decode", json=kept)).json() == ["[CLS] tax law [SEP]", "tax"]
+    for bad, status in (([], 400), ([[]], 400), ([30522], 422), ([-1], 422), (["a"], 400)):
+        assert (await client.post("/decode", json={"ids": bad})).status_code == status
+
+
+async def test_embed_all_pools_to_the_embedding(
+    client: httpx.AsyncClient, encoder: LocalEncoder
+) -> None:
+    texts = ["tax law", "a boat on the river"]
+    rows = (await client.post("/embed_all", json={"inputs": texts})).json()
+    assert [len(row) for row in rows] == await encoder.count_tokens(texts)
+    pooled = np.array([np.mean(row, axis=0) for row in rows])
+    pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
+    vectors = (await client.post("/embed", json={"inputs": texts})).json()
+    np.testing.assert_allclose(pooled, vectors, atol=1e-5)
+
+
+async def test_similarity_is_the_cosine_of_the_embeddings(client: httpx.AsyncClient) -> None:
+    source, sentences = "tax law", ["law of taxes", "a boat", "tax law"]
+    inputs = {"source_sentence": source, "sentences": sentences}
+    body = {"inputs": inputs, "parameters": {"truncate": True, "truncation_direction": "Left"}}
+    reply = await client.post("/similarity", json=body)
+    vectors = np.array((await client.post("/embed", json={"inputs": [source, *sentences]})).json())
+    np.testing.assert_allclose(reply.json(), vectors[1:] @ vectors[0], atol=1e-5)
+    assert reply.json()[2] == pytest.approx(1, abs=1e-5)
+    assert "x-model-fingerprint" in reply.headers
+
+
+@pytest.mark.parametrize(
+    ("inputs", "parameters", "status", "named"),
+    [
+        ({"source_sentence": "", "sentences": ["a"]}, None, 400, "source_sentence[0]"),
+        ({"source_sentence": "a", "sentences": []}, None, 400, "sentences"),
+        ({"source_sentence": "a", "sentences": ["b", ""]}, None, 400, "sentences[1]"),
+        ({"source_sentence": "a"}, None, 400, "inputs.sentences"),
+        ({"source_sentence": "a", "sentences": ["b"]}, {"prompt_name": "none"}, 422, "prompt_name"),
+        ("a", None, 400, "inputs"),
+    ],
+)
+async def test_similarity_errors(
+    client: httpx.AsyncClient, inputs: object, parameters: object, status: int, named: str
+) -> None:
+    reply = await client.post("/similarity", json={"inputs": inputs, "parameters": parameters})
+    assert reply.status_code == status
+    assert named in reply.json()["error"]
+
+
 async def test_info(client: httpx.AsyncClient, encoder: LocalEncoder) -> None:
+    """Behaviours 14 and 15: the backend, its precision and its parity are shown."""
     info = (await client.get("/info")).json()
-    assert info["model_id"] == "all-MiniLM-L6-v2"
+    assert (info["model_id"], info["served_model_name"]) == ("all-MiniLM-L6-v2",) * 2
     assert info["model_type"]["embedding"] == {"pooling": "mean", "dimensions": 384}
+    assert info["model_type"]["reranker"]["id2label"] == {"0": "relevance"}
     assert (info["max_input_length"], info["max_batch_tokens"]) == (256, 16384)
+    assert (info["max_concurrent_requests"], info["max_client_batch_size"]) == (512, 2048)
+    assert (info["auto_truncate"], info["scheduling"]) == (True, "fair")
+    assert info["tokenization_workers"] == encoder.tokenizer_threads
     assert info["fingerprint"] == await encoder.fingerprint()
+    assert (info["backend"], info["model_dtype"]) == ("onnxruntime", "float32")
+    assert info["micro_batch_tokens"] > 0
+    assert len(info["model_sha"]) == 64
+    (listed,) = info["models"]
+    assert listed.items() <= info.items()

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from ragplane.core.config import Settings
-from ragplane.core.errors import LimitError
+from ragplane.core.errors import ConfigError, LimitError
+from serve.backends.opened import OpenedBackend
+from serve.batching.cost import CostModel, Speed
 from serve.loaded_model import LoadedModel
 from serve.local import LocalEncoder
+from serve.preparing import prepare_inputs
 from serve.token_cache import TokenCache
 
 
@@ -19,16 +22,20 @@ class NoBackend:
 
     name = "none"
     dtype = "float32"
+    packed = False
 
     def forward(self, inputs: object) -> list[np.ndarray]:
         raise NotImplementedError
 
 
+OPENED = OpenedBackend(NoBackend(), CostModel(packed=False), Speed(), 256, None)
+
+
 @pytest.fixture
 async def prompted(encoder: LocalEncoder, settings: Settings) -> LoadedModel:
     prompts = {"query": "query: ", "passage": "passage: ", "sts": "same: "}
-    files = replace(encoder.require_embedder().files, prompts=prompts)
-    return LoadedModel(files, NoBackend(), settings)
+    files = replace(encoder.registry.any().files, prompts=prompts)
+    return LoadedModel(files, OPENED, settings)
 
 
 async def test_prompts(prompted: LoadedModel) -> None:
@@ -38,24 +45,40 @@ async def test_prompts(prompted: LoadedModel) -> None:
     assert prompted.prompt_named(None) == ""
     with pytest.raises(LimitError, match="passage, query, sts"):
         prompted.prompt_named("other")
-    (with_prompt,) = prompted.prepare(["text"], prompt="query: ", truncate=True, param="input")
-    (spelled_out,) = prompted.prepare(["query: text"], truncate=True, param="input")
+    (with_prompt,) = prepare_inputs(prompted, ["text"], prompt="query: ")
+    (spelled_out,) = prepare_inputs(prompted, ["query: text"])
     assert with_prompt == spelled_out
     await prompted.batcher.aclose()
 
 
 async def test_the_default_prompt(prompted: LoadedModel, settings: Settings) -> None:
     files = replace(prompted.files, prompts={"sts": "same: "}, default_prompt_name="sts")
-    model = LoadedModel(files, NoBackend(), settings)
+    model = LoadedModel(files, OPENED, settings)
     assert model.prompt_named(None) == model.prompt_for("query") == "same: "
     await model.batcher.aclose()
     await prompted.batcher.aclose()
 
 
+async def test_a_default_prompt_of_the_settings(prompted: LoadedModel, settings: Settings) -> None:
+    given = settings.model_copy(update={"default_prompt": "given: "})
+    named = settings.model_copy(update={"default_prompt_name": "sts"})
+    models = [LoadedModel(prompted.files, OPENED, one) for one in (given, named)]
+    assert [model.prompt_named(None) for model in models] == ["given: ", "same: "]
+    assert len({model.fingerprint() for model in (prompted, *models)}) == 3
+    for update in (
+        {"default_prompt_name": "other"},
+        {"default_prompt": "", "default_prompt_name": "sts"},
+    ):
+        with pytest.raises(ConfigError, match="default_prompt"):
+            LoadedModel(prompted.files, OPENED, settings.model_copy(update=update))
+    for model in (prompted, *models):
+        await model.batcher.aclose()
+
+
 async def test_the_fingerprint_tells_prompts_apart(
     prompted: LoadedModel, encoder: LocalEncoder
 ) -> None:
-    assert prompted.fingerprint() != encoder.require_embedder().fingerprint()
+    assert prompted.fingerprint() != encoder.registry.any().fingerprint()
     await prompted.batcher.aclose()
 
 

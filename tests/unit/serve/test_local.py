@@ -63,30 +63,38 @@ async def test_concurrent_requests_get_their_own_answers(encoder: LocalEncoder) 
 
 async def test_cut_dimensions_are_renormalised(encoder: LocalEncoder) -> None:
     whole = (await encoder.embed(["a boat"])).vectors[0]
-    cut, _ = await encoder.run_embed(EmbedRequest(["a boat"], dimensions=64))
+    cut, _ = await encoder.run_embed(
+        encoder.registry.any(), EmbedRequest(inputs=["a boat"], dimensions=64)
+    )
     np.testing.assert_allclose(
         cut.vectors[0], whole[:64] / np.linalg.norm(whole[:64]), rtol=0, atol=1e-6
     )
-    raw, _ = await encoder.run_embed(EmbedRequest(["a boat"], normalize=False))
+    raw, _ = await encoder.run_embed(
+        encoder.registry.any(), EmbedRequest(inputs=["a boat"], normalize=False)
+    )
     assert abs(np.linalg.norm(raw.vectors[0]) - 1) > 1e-3
 
 
 async def test_token_ids_are_used_as_they_are(encoder: LocalEncoder) -> None:
-    (tokens,) = encoder.require_embedder().tokenizer.encode(["a boat"])
-    both, _ = await encoder.run_embed(EmbedRequest(["a boat", tokens.ids]))
+    (tokens,) = encoder.registry.any().tokenizer.encode(["a boat"])
+    both, _ = await encoder.run_embed(
+        encoder.registry.any(), EmbedRequest(inputs=["a boat", tokens.ids])
+    )
     np.testing.assert_array_equal(both.vectors[0], both.vectors[1])
 
 
 async def test_long_texts_are_cut_on_the_side_that_is_named(encoder: LocalEncoder) -> None:
     head, tail = "boat " * 254, "court " * 254
     for direction, kept in (("right", head), ("left", tail)):
-        request = EmbedRequest([head + tail], direction=direction)  # type: ignore[arg-type]
-        cut, _ = await encoder.run_embed(request)
+        request = EmbedRequest(inputs=[head + tail], direction=direction)  # type: ignore[arg-type]
+        cut, _ = await encoder.run_embed(encoder.registry.any(), request)
         assert (cut.truncated_inputs, cut.tokens) == (1, 256)
         expected = (await encoder.embed([kept])).vectors
         assert np.abs(cut.vectors - expected).max() <= 1e-5
     with pytest.raises(LimitError, match="510 tokens"):
-        await encoder.run_embed(EmbedRequest([head + tail], truncate=False))
+        await encoder.run_embed(
+            encoder.registry.any(), EmbedRequest(inputs=[head + tail], truncate=False)
+        )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +111,7 @@ async def test_unusable_inputs_are_refused(
     encoder: LocalEncoder, inputs: Sequence[str | tuple[int, ...]], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        await encoder.run_embed(EmbedRequest(inputs))
+        await encoder.run_embed(encoder.registry.any(), EmbedRequest(inputs=inputs))
 
 
 async def test_no_texts_give_no_vectors(encoder: LocalEncoder) -> None:
@@ -127,18 +135,24 @@ async def test_a_score_does_not_depend_on_the_other_texts(encoder: LocalEncoder)
 
 async def test_rerank_cuts_texts_and_not_the_query(encoder: LocalEncoder) -> None:
     long = "water " * 400
-    request = RerankRequest("water", [long, "money"])
-    scores, _ = await encoder.run_rerank(request)
+    request = RerankRequest(query="water", texts=[long, "money"])
+    scores, _ = await encoder.run_rerank(encoder.registry.any(), request)
     assert scores.truncated_inputs == 1
-    bounded, _ = await encoder.run_rerank(replace(request, max_text_tokens=100))
-    assert bounded.tokens == 3 + 100 + 3
-    loose, _ = await encoder.run_rerank(replace(request, max_text_tokens=100_000))
+    bounded, _ = await encoder.run_rerank(
+        encoder.registry.any(), replace(request, max_text_tokens=100)
+    )
+    assert bounded.tokens == 3 + 102 + 3
+    loose, _ = await encoder.run_rerank(
+        encoder.registry.any(), replace(request, max_text_tokens=100_000)
+    )
     assert loose.scores == pytest.approx(scores.scores, abs=1e-6)
-    with pytest.raises(LimitError, match="at least 3"):
-        await encoder.run_rerank(replace(request, max_text_tokens=2))
+    with pytest.raises(LimitError, match="at least 1"):
+        await encoder.run_rerank(encoder.registry.any(), replace(request, max_text_tokens=0))
     with pytest.raises(LimitError, match="text 0 has 402"):
-        await encoder.run_rerank(replace(request, truncate=False))
-    cut, _ = await encoder.run_rerank(RerankRequest(long, ["water"]))
+        await encoder.run_rerank(encoder.registry.any(), replace(request, truncate=False))
+    cut, _ = await encoder.run_rerank(
+        encoder.registry.any(), RerankRequest(query=long, texts=["water"])
+    )
     assert cut.truncated_inputs == 1
 
 
@@ -151,15 +165,15 @@ async def test_one_model_for_both_is_loaded_once(encoder: LocalEncoder) -> None:
     assert len(encoder.models) == 1
     assert len(await encoder.fingerprint()) == 16
     checked: Encoder = encoder
-    with pytest.raises(ModelError, match="sparse"):
+    with pytest.raises(ModelError, match="sparsely"):
         await checked.embed_sparse(["text"])
 
 
 async def test_a_kind_of_model_can_be_off(model_home: Path) -> None:
     settings = Settings(home=model_home, embed_model="none", rerank_model="none")
     encoder = await LocalEncoder.open(settings)
-    with pytest.raises(ModelError, match="no embedding model"):
+    with pytest.raises(ModelError, match="no model that embeds"):
         await encoder.embed(["text"])
-    with pytest.raises(ModelError, match="no rerank model"):
+    with pytest.raises(ModelError, match="no model that reranks"):
         await encoder.rerank("query", ["text"])
     await encoder.aclose()

@@ -1,39 +1,78 @@
-"""Composition of micro-batches."""
+"""Micro-batches and admission: pure decisions, no threads."""
 
 from __future__ import annotations
 
+import math
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serve.batching.policy import compose, padded_tokens
+from serve.batching.cost import CostModel, Speed
+from serve.batching.policy import admits, compose, tokens_ahead
 
-lengths_lists = st.lists(st.integers(1, 300), max_size=60)
+PACKED, PADDED = CostModel(packed=True), CostModel(packed=False)
+LENGTHS = st.lists(st.integers(1, 600), min_size=1, max_size=40)
 
 
-@given(lengths_lists, st.integers(1, 1000))
-def test_every_input_comes_out_exactly_once_within_the_budget(
-    lengths: list[int], budget: int
+@given(LENGTHS, st.integers(1, 2000), st.booleans(), st.one_of(st.none(), st.integers(1, 8)))
+def test_a_batch_holds_the_first_and_keeps_its_budget(
+    lengths: list[int], budget: int, packed: bool, most: int | None
 ) -> None:
-    waiting = list(enumerate(lengths))
-    seen: list[int] = []
-    while waiting:
-        chosen = compose([length for _, length in waiting], budget_tokens=budget)
-        assert 0 in chosen  # the oldest always runs
-        batch = [waiting[index] for index in chosen]
-        cost = padded_tokens([length for _, length in batch])
-        assert cost <= budget or len(batch) == 1
-        seen += [position for position, _ in batch]
-        waiting = [item for index, item in enumerate(waiting) if index not in set(chosen)]
-    assert sorted(seen) == list(range(len(lengths)))
+    """Behaviours 2 and 5."""
+    cost = CostModel(packed, attention_tokens=500)
+    chosen = compose(lengths, cost, budget_tokens=budget, max_inputs=most)
+    assert 0 in chosen
+    assert len(chosen) == len(set(chosen)) <= (most or len(lengths))
+    assert len(chosen) == 1 or cost.tokens([lengths[i] for i in chosen]) <= budget
 
 
-def test_nothing_waits() -> None:
-    assert compose([], budget_tokens=100) == []
-
-
-def test_nearest_lengths_join_the_oldest() -> None:
-    assert sorted(compose([50, 200, 48, 10, 51], budget_tokens=153)) == [0, 2, 4]
+def test_the_nearest_lengths_join() -> None:
+    """Behaviour 3."""
+    assert compose([10, 100, 12, 9, 50], PADDED, budget_tokens=36) == [0, 3, 2]
 
 
 def test_an_input_over_the_budget_runs_alone() -> None:
-    assert compose([500, 500, 3], budget_tokens=100) == [0]
+    """Behaviour 5."""
+    assert compose([500, 1, 1], PADDED, budget_tokens=64) == [0]
+
+
+def test_a_packed_batch_pays_for_its_sum_and_a_padded_one_for_its_longest() -> None:
+    """Behaviour 2."""
+    assert PACKED.tokens([10, 30]) == 40
+    assert PADDED.tokens([10, 30]) == 60
+    assert CostModel(packed=True, attention_tokens=30).tokens([30]) == 60
+
+
+@given(LENGTHS, st.booleans())
+def test_a_cost_grown_one_by_one_is_the_cost_of_all(lengths: list[int], packed: bool) -> None:
+    cost = CostModel(packed, attention_tokens=400)
+    spent, longest = 0.0, 0
+    for size, length in enumerate(lengths):
+        spent = cost.grown(spent, longest, size, length)
+        longest = max(longest, length)
+    assert math.isclose(spent, cost.tokens(lengths))
+
+
+def test_speed_follows_what_was_measured() -> None:
+    speed = Speed()
+    assert speed.seconds_for(1000) == 0
+    speed.record(1000, 1.0)
+    assert speed.seconds_for(500) == pytest.approx(0.5)
+    for _ in range(50):
+        speed.record(2000, 1.0)
+    assert speed.seconds_for(2000) == pytest.approx(1.0, rel=0.01)
+
+
+def test_past_the_limit_only_small_flows_get_in() -> None:
+    """Behaviour 4: who floods the server finds it full, the others still get in."""
+    assert admits(511, 511, 512)
+    assert not admits(512, 512, 512)
+    assert admits(512, 0, 512)
+    assert not admits(640, 0, 512)
+
+
+def test_bulk_waits_for_both_lanes_and_interactive_for_its_own() -> None:
+    waiting = {"interactive": 10.0, "bulk": 1000.0}
+    assert tokens_ahead("interactive", waiting, 5) == 15
+    assert tokens_ahead("bulk", waiting, 5) == 1015

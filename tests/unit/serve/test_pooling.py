@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from ragplane.core.errors import LimitError, NonFiniteError
+from ragplane.core.errors import LimitError, ModelError, NonFiniteError
 from serve.pooling import (
+    activate,
     check_dimensions,
     content_rows,
     max_sim,
     normalize,
     pool,
     require_finite,
+    sparse_weights,
 )
 
 TOKENS = np.random.default_rng(0).normal(size=(7, 16)).astype(np.float32)
@@ -27,8 +29,37 @@ def test_mean_pooling_equals_torch_on_a_padded_batch() -> None:
     np.testing.assert_allclose(pool(TOKENS, "mean"), expected[0].numpy(), atol=1e-6)
 
 
-def test_cls_pooling_takes_the_first_token() -> None:
+def test_one_token_or_each_maximum_may_stand_for_all() -> None:
     np.testing.assert_array_equal(pool(TOKENS, "cls"), TOKENS[0])
+    np.testing.assert_array_equal(pool(TOKENS, "last-token"), TOKENS[-1])
+    np.testing.assert_array_equal(pool(TOKENS, "max"), TOKENS.max(axis=0))
+
+
+def test_weighted_sums_are_those_of_their_definitions() -> None:
+    weights = np.arange(1, 8)[:, None]
+    want = (TOKENS * weights).sum(axis=0) / weights.sum()
+    np.testing.assert_allclose(pool(TOKENS, "weighted-mean"), want, rtol=1e-5)
+    want = TOKENS.sum(axis=0) / 7**0.5
+    np.testing.assert_allclose(pool(TOKENS, "mean-sqrt-length"), want, rtol=1e-5)
+
+
+def test_splade_gives_no_dense_vector() -> None:
+    with pytest.raises(ModelError, match="splade"):
+        pool(TOKENS, "splade")
+
+
+def test_softmax_and_sigmoid_equal_torch_and_never_overflow() -> None:
+    logits = np.array([[1e4, -1e4, 3.0], [0.5, -2.0, 80.0], [-95.0, 95.0, 0.0]], np.float32)
+    tensor = torch.from_numpy(logits)
+    np.testing.assert_allclose(activate(logits, "softmax"), tensor.softmax(-1).numpy(), atol=1e-6)
+    np.testing.assert_allclose(activate(logits, "sigmoid"), tensor.sigmoid().numpy(), atol=1e-6)
+    np.testing.assert_array_equal(activate(logits, "identity"), logits)
+    assert activate(logits, "softmax").dtype == np.float32
+
+
+def test_sparse_weights_leave_the_zeros_out() -> None:
+    row = np.array([0, 1.5, 0, 0, 0.25], np.float32)
+    assert sparse_weights(row) == {1: 1.5, 4: 0.25}
 
 
 def test_normalize_equals_torch_and_keeps_zero() -> None:

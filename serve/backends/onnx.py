@@ -1,17 +1,18 @@
-"""Encoder models on ONNX Runtime, on the CPU."""
+"""Models on ONNX Runtime, on the CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import onnxruntime
-from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from ragplane.core.errors import ModelError
-from serve.backend import TokenIds
+from ragplane.core.models import ModelFiles
+from ragplane.core.onnx_export import OUTPUTS
+from serve.backends.base import ModelInput
+from serve.backends.padding import pad, token_types
 from serve.encoder import Vectors
 
 _ORT_ERRORS = (
@@ -26,32 +27,39 @@ _ORT_ERRORS = (
 
 
 class OnnxBackend:
-    """One session over an exported encoder graph, float32."""
+    """One session over a model's graph, float32."""
 
     name = "onnxruntime"
     dtype = "float32"
+    packed = False
 
-    def __init__(self, graph: Path, *, threads: int) -> None:
-        """Load `graph` (see `ragplane.core.onnx_export`). Raises ModelError."""
+    def __init__(self, graph: Path, files: ModelFiles, *, threads: int) -> None:
+        """Load `graph`, the one of `files` (see `ragplane.core.onnx_export`). Raises ModelError."""
         try:
             self._session = onnxruntime.InferenceSession(
                 str(graph), _options(threads), providers=["CPUExecutionProvider"]
             )
         except _ORT_ERRORS as error:
-            raise ModelError(f"model {graph.name}: {error}") from error
+            raise ModelError(f"model {files.name}: {error}") from error
         self._with_types = "token_type_ids" in {node.name for node in self._session.get_inputs()}
+        outputs = [node.name for node in self._session.get_outputs()]
+        self._output = next(name for name in OUTPUTS[files.task] if name in outputs)
+        self._by_token = files.task == "states"
+        self._pad_id = files.pad_id
 
-    def forward(self, inputs: Sequence[TokenIds]) -> list[Vectors]:
+    def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         """As `Backend.forward`; the batch is padded on the right to its longest input."""
-        ids, mask = _pad(inputs)
+        ids, mask = pad(inputs, self._pad_id)
         feed = {"input_ids": ids, "attention_mask": mask}
         if self._with_types:
-            feed["token_type_ids"] = np.zeros_like(ids)
+            feed["token_type_ids"] = token_types(inputs, ids.shape[1])
         try:
-            (hidden,) = self._session.run(["last_hidden_state"], feed)
+            (rows,) = self._session.run([self._output], feed)
         except _ORT_ERRORS as error:
             raise ModelError(f"forward pass of {len(inputs)} inputs: {error}") from error
-        return [row[: len(item)] for row, item in zip(hidden, inputs, strict=True)]
+        if self._by_token:
+            return [row[: len(item.ids)] for row, item in zip(rows, inputs, strict=True)]
+        return list(rows)
 
 
 def _options(threads: int) -> onnxruntime.SessionOptions:
@@ -65,13 +73,3 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     return options
-
-
-def _pad(inputs: Sequence[TokenIds]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ids and attention mask, int64 [n, longest]. The padding id is masked, so any will do."""
-    ids = np.zeros((len(inputs), max(map(len, inputs))), np.int64)
-    mask = np.zeros_like(ids)
-    for row, item in enumerate(inputs):
-        ids[row, : len(item)] = item
-        mask[row, : len(item)] = 1
-    return ids, mask

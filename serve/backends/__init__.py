@@ -1,0 +1,1 @@
+"""What runs a model: one small trait, and a backend for each library behind it."""

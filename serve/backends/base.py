@@ -1,0 +1,39 @@
+"""What runs a model's forward pass. The batcher knows backends only by this trait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from serve.encoder import Vectors
+
+TokenIds = tuple[int, ...]
+
+
+class ModelInput(NamedTuple):
+    """The token ids of one input, special tokens included.
+
+    `second_at` is where the second text of a pair starts (token type 1 from there); None: one text.
+    """
+
+    ids: TokenIds
+    second_at: int | None = None
+
+
+class Backend(Protocol):
+    """A loaded model. `forward` is called from one thread at a time.
+
+    `packed` says what a batch costs: the sum of its lengths, or its longest length times its size.
+    """
+
+    name: str
+    dtype: str
+    packed: bool
+
+    def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
+        """What the model's task gives for each input, float32, in input order and unpadded.
+
+        Task `states`: the last hidden state [length, hidden]. Task `logits`: [labels]. Task
+        `sparse`: term weights [vocabulary]. Raises ModelError when the pass as a whole fails.
+        """
+        ...

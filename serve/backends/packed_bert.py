@@ -1,0 +1,187 @@
+"""The forward pass of the BERT block family over packed inputs: rows [tokens, hidden], no padding.
+
+Embeddings and the last norm are computed in float32; the blocks between them in the dtype asked
+for. Blocks: self-attention, then two linear layers, each with a residual and a norm after it
+(Devlin et al. 2018, Liu et al. 2019, Sanh et al. 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from serve.backends.attention import WindowGroup, attend, plan_windows
+from serve.backends.base import ModelInput
+from serve.backends.bert_files import BertFacts, Weights
+from serve.backends.linear import Activation, Linear, make_linear
+
+
+@dataclass(frozen=True, slots=True)
+class PackedInputs:
+    """Inputs one after the other: ids, positions and token types int64 [tokens].
+
+    `starts` int64 [n]: the first row of each input. `types` is None where all are 0.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    types: Tensor | None
+    starts: Tensor
+    groups: list[WindowGroup]
+
+
+def pack(
+    inputs: Sequence[ModelInput], facts: BertFacts, dtype: torch.dtype, device: str
+) -> PackedInputs:
+    """Lay `inputs` out one after the other; ascending lengths attend fastest."""
+    lengths = np.array([len(item.ids) for item in inputs])
+    stops = lengths.cumsum()
+    starts = stops - lengths
+    ids = np.fromiter((token for item in inputs for token in item.ids), np.int64, int(stops[-1]))
+    types = _types(inputs, starts, len(ids)) if facts.pair_types else None
+    return PackedInputs(
+        ids=torch.from_numpy(ids).to(device),
+        positions=torch.from_numpy(_positions(ids, starts, lengths, facts)).to(device),
+        types=None if types is None else torch.from_numpy(types).to(device),
+        starts=torch.from_numpy(starts).to(device),
+        groups=plan_windows(lengths.tolist(), dtype, device),
+    )
+
+
+class Norm:
+    """Layer normalisation; its weights stay float32 whatever the rows are."""
+
+    def __init__(self, weight: Tensor, bias: Tensor, epsilon: float, device: str) -> None:
+        self._weight = weight.to(device, torch.float32)
+        self._bias = bias.to(device, torch.float32)
+        self._epsilon = epsilon
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        if rows.is_cuda:  # no mixed kernel there
+            return functional.layer_norm(
+                rows.float(), self._weight.shape, self._weight, self._bias, self._epsilon
+            ).to(rows.dtype)
+        return functional.layer_norm(
+            rows, self._weight.shape, self._weight, self._bias, self._epsilon
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One layer of the encoder. `projected` gives queries, keys and values side by side."""
+
+    heads: int
+    activation: Activation
+    projected: Linear
+    attended: Linear
+    attended_norm: Norm
+    up: Linear
+    down: Linear
+    norm: Norm
+
+    def before_norm(self, rows: Tensor, inputs: PackedInputs, kept: Tensor | None) -> Tensor:
+        """The block without its last norm, for all rows, or only for the rows `kept`."""
+        context = attend(self.projected(rows), inputs.groups, self.heads)
+        if kept is not None:
+            context, rows = context.index_select(0, kept), rows.index_select(0, kept)
+        rows = self.attended_norm(self.attended.added(context, rows))
+        return self.down.added(self.up.activated(rows, self.activation), rows)
+
+
+class PackedBert:
+    """Embeddings and blocks of one model."""
+
+    def __init__(self, weights: Weights, facts: BertFacts, dtype: torch.dtype, device: str) -> None:
+        """Read the encoder out of `weights`. Raises ModelError for a missing tensor."""
+        self.facts = facts
+        self._dtype = dtype
+        self.words = weights.get("embeddings.word_embeddings.weight").to(device)
+        positions = weights.get("embeddings.position_embeddings.weight")
+        types = weights.find("embeddings.token_type_embeddings.weight")
+        self._pair_types = None
+        if types is not None:  # type 0 is the same for every row: part of the position
+            positions = positions + types[0]
+            self._pair_types = (types - types[0]).to(device, torch.float32)
+        self._positions = positions.to(device, torch.float32)
+        norm = weights.pair("embeddings.LayerNorm")
+        self._norm = Norm(*norm, facts.norm_epsilon, device)
+        self._blocks = [
+            _block(weights, facts, layer, dtype, device) for layer in range(facts.layers)
+        ]
+
+    def states(self, inputs: PackedInputs) -> Tensor:
+        """Last hidden states, float32 [tokens, hidden]."""
+        return self._run(inputs, None)
+
+    def first_states(self, inputs: PackedInputs) -> Tensor:
+        """Last hidden state of each input's first token, float32 [n, hidden]."""
+        return self._run(inputs, inputs.starts)
+
+    def _run(self, inputs: PackedInputs, kept: Tensor | None) -> Tensor:
+        rows = self._embed(inputs)
+        last = self._blocks[-1]
+        for block in self._blocks[:-1]:
+            rows = block.norm(block.before_norm(rows, inputs, None))
+        return last.norm(last.before_norm(rows, inputs, kept).float())
+
+    def _embed(self, inputs: PackedInputs) -> Tensor:
+        rows = self.words.index_select(0, inputs.ids).float()
+        rows += self._positions.index_select(0, inputs.positions)
+        if inputs.types is not None and self._pair_types is not None:
+            rows += self._pair_types.index_select(0, inputs.types)
+        return self._norm(rows).to(self._dtype)
+
+
+def _block(
+    weights: Weights, facts: BertFacts, layer: int, dtype: torch.dtype, device: str
+) -> Block:
+    names = facts.names
+
+    def pair(name: str) -> tuple[Tensor, Tensor]:
+        return weights.pair(f"{names.layer}.{layer}.{name}")
+
+    parts = [pair(name) for name in (names.query, names.key, names.value)]
+    return Block(
+        heads=facts.heads,
+        activation=facts.activation,
+        projected=make_linear(
+            torch.cat([weight for weight, _ in parts]),
+            torch.cat([bias for _, bias in parts]),
+            dtype,
+            device,
+        ),
+        attended=make_linear(*pair(names.attended), dtype, device),
+        attended_norm=Norm(*pair(names.attended_norm), facts.norm_epsilon, device),
+        up=make_linear(*pair(names.up), dtype, device),
+        down=make_linear(*pair(names.down), dtype, device),
+        norm=Norm(*pair(names.norm), facts.norm_epsilon, device),
+    )
+
+
+def _positions(
+    ids: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64], facts: BertFacts
+) -> NDArray[np.int64]:
+    if not facts.first_position:
+        return np.arange(len(ids)) - np.repeat(starts, lengths)
+    # These families count what is not padding, and give padding the position of its own id.
+    counted = ids != facts.pad_id
+    before = np.concatenate([[0], counted.cumsum()])
+    return np.where(counted, before[1:] - np.repeat(before[starts], lengths), 0) + facts.pad_id
+
+
+def _types(
+    inputs: Sequence[ModelInput], starts: NDArray[np.int64], total: int
+) -> NDArray[np.int64] | None:
+    if all(item.second_at is None for item in inputs):
+        return None
+    types = np.zeros(total, np.int64)
+    for item, start in zip(inputs, starts, strict=True):
+        if item.second_at is not None:
+            types[start + item.second_at : start + len(item.ids)] = 1
+    return types

@@ -1,0 +1,36 @@
+"""The way into PyTorch: the packed forward pass where a model has one, the padded one elsewhere."""
+
+from __future__ import annotations
+
+import os
+
+from ragplane.core.errors import ModelError
+from ragplane.core.model_modules import read_json
+from ragplane.core.models import ModelFiles
+from serve.backends.base import Backend
+
+
+def open_torch(files: ModelFiles, *, dtype: str, threads: int, device: str) -> Backend:
+    """Load `files` in `dtype` (float32, bfloat16, float16) on `device` (cpu, cuda).
+
+    `threads` is set for all of PyTorch in this process. Raises ModelError.
+    """
+    # Idle OpenMP workers would spin on the CPUs that tokenising and the event loop need: on two
+    # CPUs with busy neighbours a short forward pass took 20 times as long. OpenMP reads this once,
+    # when PyTorch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    import torch
+
+    from serve.backends.bert_files import bert_facts
+
+    torch.set_num_threads(threads)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ModelError("device cuda: PyTorch finds no GPU here")
+    facts = bert_facts(read_json(files.folder / "config.json", dict))
+    if facts is not None:
+        from serve.backends.torch_packed import PackedTorchBackend
+
+        return PackedTorchBackend(files, facts, dtype=dtype, device=device)
+    from serve.backends.torch_padded import PaddedTorchBackend
+
+    return PaddedTorchBackend(files, dtype=dtype, device=device)

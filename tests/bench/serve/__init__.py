@@ -1,0 +1,1 @@
+"""Our server beside its peers. Run by `make bench-serve`."""
