@@ -30,6 +30,11 @@ _SERVING = "ragplane: serving on http://"
 C = TypeVar("C", bound="Child")
 
 
+def exit_on_sigterm() -> None:
+    """Let SIGTERM end this process as an exit does, so that its children are ended, too."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 class Child:
     """A process group that can be stopped and continued."""
 

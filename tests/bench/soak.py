@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from tests.bench.http_client import Connection, connected, post
-from tests.bench.processes import Server, ragplane
+from tests.bench.processes import Server, exit_on_sigterm, ragplane
 from tests.bench.report import table
 from tests.bench.texts import text_of
 
@@ -156,6 +156,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.soak")
     parser.add_argument("--requests", type=int, default=100_000)
     total: int = parser.parse_args().requests
+    exit_on_sigterm()
     with ragplane() as server, server.running():
         started = time.perf_counter()
         course = asyncio.run(run(server, total))

@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Callable
 
-from tests.bench.processes import ragplane
+from tests.bench.processes import exit_on_sigterm, ragplane
 from tests.bench.report import machine
 from tests.bench.serve import bulk, cost, fairness, rerank, small
 from tests.bench.serve.options import Options
@@ -36,6 +36,7 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := set(given.tables) - set(TABLES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    exit_on_sigterm()
     options = Options(given.texts, given.rounds, given.small_s, given.fairness_s)
     print("\n".join(f"- {line}" for line in [*machine(), _served()]))
     print(f"- command: `python -m tests.bench.serve {' '.join(sys.argv[1:])}`".rstrip())
