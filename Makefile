@@ -74,4 +74,4 @@ bench-simulate: $(VENV)/.dev
 	$(BIN)/python -m tests.bench.simulate
 
 clean:
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) $(PEERS) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

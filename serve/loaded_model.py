@@ -61,6 +61,7 @@ class LoadedModel:
         self.weights_sha256 = files.weights_sha256()
         self.head = EmbeddingHead(files)
         self._default_prompt = _default_prompt(files, settings)
+        self._fingerprint = self._hash()
         self.batcher = Batcher(
             opened.backend,
             max_requests=settings.max_concurrent_requests,
@@ -72,20 +73,7 @@ class LoadedModel:
 
     def fingerprint(self) -> str:
         """16 hex digits over everything that shapes the vector space."""
-        files = self.files
-        facts = [
-            self.weights_sha256,
-            self.dtype,
-            files.pooling,
-            sorted(files.prompts.items()),
-            self._default_prompt,
-            files.normalize,
-            files.dimensions,
-            files.lowercase,
-            files.splade and asdict(files.splade),
-            [(layer.activation, layer.residual) for layer in files.dense],
-        ]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+        return self._fingerprint
 
     def prompt_named(self, name: str | None) -> str:
         """The text of a prompt; the default one for None. Raises LimitError."""
@@ -101,6 +89,22 @@ class LoadedModel:
         """The model's own prompt for queries or documents, else the default one."""
         names = (name for name in _PROMPT_NAMES[input_type] if name in self.files.prompts)
         return self.prompt_named(next(names, None))
+
+    def _hash(self) -> str:
+        files = self.files
+        facts = [
+            self.weights_sha256,
+            self.dtype,
+            files.pooling,
+            sorted(files.prompts.items()),
+            self._default_prompt,
+            files.normalize,
+            files.dimensions,
+            files.lowercase,
+            files.splade and asdict(files.splade),
+            [(layer.activation, layer.residual) for layer in files.dense],
+        ]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def _default_prompt(files: ModelFiles, settings: Settings) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ModelError
@@ -37,14 +38,26 @@ async def load_models(settings: Settings) -> list[LoadedModel]:
 
 def read_models(settings: Settings) -> dict[str, ModelFiles]:
     """The files of each distinct model, by its name in the settings. Raises ModelError."""
-    wanted = (settings.embed_model, settings.rerank_model, *settings.extra_models)
-    files: dict[str, ModelFiles] = {}
-    for spec in dict.fromkeys(spec for spec in wanted if spec != NO_MODEL):
-        pooling = settings.pooling if spec == settings.embed_model else None
-        files[spec] = read_model(spec, pooling=pooling)
+    files = {spec: _read(spec, settings) for spec in _specs(settings)}
     _require(files, settings.embed_model, ("embedding", "sparse"), "embed_model")
     _require(files, settings.rerank_model, ("embedding", "reranker"), "rerank_model")
     return files
+
+
+def check_folders(settings: Settings) -> None:
+    """Raise ModelError for a model folder that cannot be used; hub ids are not looked up."""
+    for spec in _specs(settings):
+        if Path(spec).expanduser().is_dir():
+            _read(spec, settings)
+
+
+def _specs(settings: Settings) -> list[str]:
+    wanted = (settings.embed_model, settings.rerank_model, *settings.extra_models)
+    return list(dict.fromkeys(spec for spec in wanted if spec != NO_MODEL))
+
+
+def _read(spec: str, settings: Settings) -> ModelFiles:
+    return read_model(spec, pooling=settings.pooling if spec == settings.embed_model else None)
 
 
 def _require(files: dict[str, ModelFiles], spec: str, kinds: tuple[str, ...], setting: str) -> None:

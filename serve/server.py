@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import resource
 import signal
 import socket
 import sys
@@ -21,7 +22,7 @@ from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError
 from serve.http.app import create_app
 from serve.http.services import Services
-from serve.loading import read_models
+from serve.loading import check_folders
 from serve.local import LocalEncoder
 
 _LAST_RESPONSES_S = 5
@@ -35,7 +36,8 @@ def run(settings: Settings, *, host: str, port: int) -> int:
     Port 0 takes a free one. A signal while the models load ends the process at once, with 0.
     Raises ConfigError if the address cannot be bound, and ModelError if a model cannot be loaded.
     """
-    read_models(settings)
+    check_folders(settings)
+    _allow_connections()
     with bind(host, port) as listener:
         uvloop.run(_serve(settings, listener))
     return 0
@@ -85,12 +87,19 @@ async def _load(services: Services) -> LocalEncoder:
     """Load and warm up; only then requests are taken."""
     limit_s = services.settings.warm_up_s
     encoder = await LocalEncoder.open(services.settings)
-    try:
-        await asyncio.wait_for(encoder.warm_up(), limit_s)
-    except TimeoutError:
-        _log.warning("warm-up was cut short", limit_s=limit_s)
+    if limit_s > 0:
+        try:
+            await asyncio.wait_for(encoder.warm_up(), limit_s)
+        except TimeoutError:
+            _log.warning("warm-up was cut short", limit_s=limit_s)
     services.attach(encoder)
     return encoder
+
+
+def _allow_connections() -> None:
+    """As many open files as the system lets this process have: each client is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _url(listener: socket.socket) -> str:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
-import orjson
+from fastapi import FastAPI
 from pydantic import SecretStr
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from ragplane.core.config import Settings
@@ -35,18 +31,23 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
-def create_app(settings: Settings, encoder: LocalEncoder | None = None) -> Starlette:
+def create_app(settings: Settings, encoder: LocalEncoder | None = None) -> FastAPI:
     """An application that answers with `encoder`, which stays the caller's to close.
 
     Without one, what needs a model gets 503 until `app.state.services.attach`.
     Raises ConfigError for an empty API key.
     """
     at = Services(settings, encoder)
-    app = Starlette(
-        routes=[*_routes(), Route("/openapi.json", partial(_openapi, settings))],
+    app = FastAPI(
+        routes=list(_routes()),
         middleware=list(_middleware(settings, at)),
-        exception_handlers={RagplaneError: on_ragplane, HTTPException: on_http},
+        docs_url=None,  # the pages would load their scripts from the network
+        redoc_url=None,
     )
+    app.add_exception_handler(RagplaneError, on_ragplane)
+    app.add_exception_handler(HTTPException, on_http)
+    needs_key = settings.api_key is not None
+    app.openapi = lambda: document(OPERATIONS, needs_key=needs_key)  # type: ignore[method-assign]
     app.router.redirect_slashes = False
     app.state.services = at
     return app
@@ -71,11 +72,6 @@ def _middleware(settings: Settings, at: Services) -> Iterator[Middleware]:
     yield Middleware(RequestTelemetry, metrics=at.metrics)
     if settings.api_key is not None:
         yield Middleware(ApiKey, key=_key(settings.api_key))
-
-
-async def _openapi(settings: Settings, request: Request) -> Response:
-    described = document(OPERATIONS, needs_key=settings.api_key is not None)
-    return Response(orjson.dumps(described), media_type="application/json")
 
 
 def _key(secret: SecretStr) -> str:

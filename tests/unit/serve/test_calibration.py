@@ -43,10 +43,10 @@ def test_a_term_that_the_timings_deny_is_left_out() -> None:
     [
         (0.002, 25_000, 16384, 1024),  # 95 % of full speed
         (0.020, 25_000, 16384, 1280),  # 50 ms
-        (0.0, 25_000, 16384, 256),
-        (0.002, 1_000, 16384, 256),  # a slow host
+        (0.0, 25_000, 16384, 512),
+        (0.002, 1_000, 16384, 512),  # a slow host
         (0.050, 1_000_000, 16384, 4096),
-        (0.002, 25_000, 512, 512),  # never over the limit
+        (0.002, 25_000, 300, 300),  # never over the limit
     ],
 )
 def test_the_micro_batch_is_as_small_as_full_speed_allows(
