@@ -40,7 +40,8 @@ class EmbeddingHead:
             vector = layer(vector)
         vector = vector[:dimensions]
         wanted = self._normalize if normalize is None else normalize
-        return to_unit_length(vector) if wanted else vector
+        # A copy: the vector may be a view of all the token vectors of a batch.
+        return to_unit_length(vector) if wanted else vector.copy()
 
 
 class _Dense:

@@ -41,26 +41,28 @@ class LoadedModel:
         settings: Settings,
         *,
         name: str | None = None,
+        is_main: bool = False,
         late_interaction: bool = False,
     ) -> None:
-        """`name` is what clients call it, the model's own by default. With `late_interaction` an
+        """`name` is what clients call it, the model's own by default. `is_main` is the embedding
+        model of the settings, whose default prompt they may set. With `late_interaction` an
         embedding model also reranks.
 
         Raises ConfigError if the default prompt of the settings is not one of the model's.
         """
         self.files = files
         self.name = name or files.name
-        self.opened = opened
         self.dtype = opened.backend.dtype
         self.backend_name = opened.backend.name
         self.packed = opened.backend.packed
         self.parity = opened.parity
+        self.calibration_s = opened.calibration_s
         self.micro_batch_tokens = opened.micro_batch_tokens
         self.abilities = ABILITIES[files.kind] | ({"rerank"} if late_interaction else set())
         self.tokenizer: TextTokenizer = files.tokenizer()
         self.weights_sha256 = files.weights_sha256()
         self.head = EmbeddingHead(files)
-        self._default_prompt = _default_prompt(files, settings)
+        self._default_prompt = _default_prompt(files, settings if is_main else None)
         self._fingerprint = self._hash()
         self.batcher = Batcher(
             opened.backend,
@@ -94,7 +96,9 @@ class LoadedModel:
         files = self.files
         facts = [
             self.weights_sha256,
+            files.tokenizer_sha256(),
             self.dtype,
+            files.max_tokens,
             files.pooling,
             sorted(files.prompts.items()),
             self._default_prompt,
@@ -107,15 +111,17 @@ class LoadedModel:
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def _default_prompt(files: ModelFiles, settings: Settings) -> str:
-    """Only models that embed take prompts."""
+def _default_prompt(files: ModelFiles, settings: Settings | None) -> str:
+    """That of the settings, else of the model. Only models that embed take prompts."""
     if files.kind not in ("embedding", "sparse"):
         return ""
-    if settings.default_prompt is not None and settings.default_prompt_name is not None:
-        raise ConfigError("default_prompt and default_prompt_name exclude each other")
-    if settings.default_prompt is not None:
-        return settings.default_prompt
-    name = settings.default_prompt_name or files.default_prompt_name
+    name = files.default_prompt_name
+    if settings is not None:
+        if settings.default_prompt is not None and settings.default_prompt_name is not None:
+            raise ConfigError("default_prompt and default_prompt_name exclude each other")
+        if settings.default_prompt is not None:
+            return settings.default_prompt
+        name = settings.default_prompt_name or name
     if name is None:
         return ""
     if name not in files.prompts:

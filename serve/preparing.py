@@ -13,6 +13,7 @@ from serve.loaded_model import LoadedModel
 def prepare_inputs(
     model: LoadedModel,
     inputs: Sequence[str | TokenIds],
+    first: int = 0,
     *,
     prompt: str = "",
     truncate: bool = True,
@@ -21,13 +22,13 @@ def prepare_inputs(
     max_tokens: int | None = None,
 ) -> list[TokenizedText]:
     """Token ids of each input, cut to the model's limit or `max_tokens`; token ids stay as they
-    are. `param` names the inputs in errors.
+    are. In errors `param` and the position, counted from `first`, name an input.
 
     Raises EmptyInputError, TokenizerError, or LimitError: ids outside the vocabulary, or too long
     for the model with `truncate` off.
     """
     for position, item in enumerate(inputs):
-        _check(model, item, _name(inputs, position, param), param)
+        _check(model, item, _name(inputs, first + position, param), param)
     limit = min(model.files.max_tokens, max_tokens or model.files.max_tokens)
     texts = [prompt + item for item in inputs if isinstance(item, str)]
     encoded = iter(model.tokenizer.encode(texts, max_tokens=limit, direction=direction))
@@ -35,9 +36,9 @@ def prepare_inputs(
         next(encoded) if isinstance(item, str) else _cut_ids(item, limit, direction)
         for item in inputs
     ]
-    _require_tokens(prepared, param)
+    _require_tokens(prepared, first, param)
     if not truncate:
-        _require_uncut(model, prepared, param)
+        _require_uncut(model, prepared, first, param)
     return prepared
 
 
@@ -63,9 +64,9 @@ def prepare_pairs(
         max_text_tokens=max_text_tokens,
         direction=direction,
     )
-    _require_tokens(pairs, "text")
+    _require_tokens(pairs, 0, "text")
     if not truncate:
-        _require_uncut(model, pairs, "text")
+        _require_uncut(model, pairs, 0, "text")
     return pairs
 
 
@@ -92,16 +93,18 @@ def _check(model: LoadedModel, item: str | TokenIds, where: str, param: str) -> 
         raise LimitError(message, param=param)
 
 
-def _require_tokens(prepared: Sequence[TokenizedText], param: str) -> None:
+def _require_tokens(prepared: Sequence[TokenizedText], first: int, param: str) -> None:
     """A tokenizer without special tokens may make nothing of a text."""
-    for position, text in enumerate(prepared):
+    for position, text in enumerate(prepared, first):
         if not text.ids:
             raise EmptyInputError(f"{_name(prepared, position, param)} has no tokens", param=param)
 
 
-def _require_uncut(model: LoadedModel, prepared: Sequence[TokenizedText], param: str) -> None:
+def _require_uncut(
+    model: LoadedModel, prepared: Sequence[TokenizedText], first: int, param: str
+) -> None:
     limit = model.files.max_tokens
-    for position, text in enumerate(prepared):
+    for position, text in enumerate(prepared, first):
         tokens = len(text.ids) + text.cut_tokens
         if tokens > limit:
             name = _name(prepared, position, param)
@@ -110,7 +113,7 @@ def _require_uncut(model: LoadedModel, prepared: Sequence[TokenizedText], param:
 
 
 def _name(inputs: Sequence[object], position: int, param: str) -> str:
-    return f"the {param}" if len(inputs) == 1 else f"{param} {position}"
+    return f"the {param}" if len(inputs) == 1 and position == 0 else f"{param} {position}"
 
 
 def _cut_ids(ids: TokenIds, limit: int, direction: TruncationDirection) -> TokenizedText:

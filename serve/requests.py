@@ -10,6 +10,9 @@ from ragplane.core.tokens import TruncationDirection
 from serve.backends.base import TokenIds
 from serve.batching.work import Done, Terms
 
+Single = tuple[str]
+Pair = tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodeRequest:
@@ -51,7 +54,7 @@ class RerankRequest:
 class PredictRequest:
     """Inputs to classify: one text each, or a pair."""
 
-    inputs: Sequence[tuple[str] | tuple[str, str]]
+    inputs: Sequence[Single | Pair]
     truncate: bool | None = None
     direction: TruncationDirection = "right"
     raw_scores: bool = False

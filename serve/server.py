@@ -13,13 +13,13 @@ import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
-import psutil
 import structlog
 import uvicorn
 import uvloop
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError
+from ragplane.core.process import end_running
 from serve.http.app import create_app
 from serve.http.services import Services
 from serve.loading import check_folders
@@ -85,11 +85,12 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 
 async def _load(services: Services) -> LocalEncoder:
     """Load and warm up; only then requests are taken."""
-    limit_s = services.settings.warm_up_s
     encoder = await LocalEncoder.open(services.settings)
+    spent_s = sum(model.calibration_s for model in encoder.models)
+    limit_s = services.settings.warm_up_s
     if limit_s > 0:
         try:
-            await asyncio.wait_for(encoder.warm_up(), limit_s)
+            await asyncio.wait_for(encoder.warm_up(), limit_s - spent_s)
         except TimeoutError:
             _log.warning("warm-up was cut short", limit_s=limit_s)
     services.attach(encoder)
@@ -109,9 +110,7 @@ def _url(listener: socket.socket) -> str:
 
 def _leave() -> NoReturn:
     """End now: nothing waits, and the thread that exports or downloads could take minutes."""
-    with contextlib.suppress(psutil.Error):
-        for export in psutil.Process().children():
-            export.send_signal(signal.SIGINT)  # it removes its scratch files
+    end_running()  # an export removes its scratch files
     os._exit(0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -91,6 +92,10 @@ class ModelFiles:
         dense = (layer.weights for layer in self.dense)
         return _sha256([self.folder / "config.json", *sorted(weights), *dense])
 
+    def tokenizer_sha256(self) -> str:
+        """Hash of tokenizer.json."""
+        return _sha256([self.folder / "tokenizer.json"])
+
 
 _TASKS: Mapping[Kind, Task] = {
     "embedding": "states",
@@ -106,8 +111,15 @@ def _with_data(onnx: Path) -> list[Path]:
 
 
 def _sha256(files: Iterable[Path]) -> str:
+    states = ((file, file.stat()) for file in files)
+    return _read_sha256(tuple((file, state.st_size, state.st_mtime_ns) for file, state in states))
+
+
+@lru_cache(maxsize=64)
+def _read_sha256(states: tuple[tuple[Path, int, int], ...]) -> str:
+    """Hash over files, read once for each size and time of their last change."""
     digest = hashlib.sha256()
-    for file in files:
+    for file, _, _ in states:
         with file.open("rb") as stream:
             while block := stream.read(_BLOCK_BYTES):
                 digest.update(block)

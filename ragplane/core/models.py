@@ -38,6 +38,7 @@ __all__ = [
     "Pooling",
     "SpladeHead",
     "Task",
+    "is_hub_id",
     "locate",
     "read_model",
 ]
@@ -68,12 +69,19 @@ def locate(model: str) -> Path:
         return _bundled_folder()
     if model == NO_MODEL:
         raise ModelError("model none: a model is needed here, but none is set")
+    if is_hub_id(model):
+        return _hub_folder(model)
     folder = Path(model).expanduser()
-    if folder.is_dir():
-        return folder.resolve()
-    if folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
+    if not folder.is_dir():
         raise ModelError(f"model {model}: no such folder")
-    return _hub_folder(model)
+    return folder.resolve()
+
+
+def is_hub_id(model: str) -> bool:
+    """Whether it takes the hub to find `model`: it is no folder, and does not look like one."""
+    folder = Path(model).expanduser()
+    is_path = folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1
+    return not (model in (BUNDLED, NO_MODEL) or is_path or folder.is_dir())
 
 
 def read_model(model: str, *, pooling: PoolingName | None = None) -> ModelFiles:

@@ -6,8 +6,8 @@ server with a warm cache does not pay.
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import glob
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from filelock import FileLock
 
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles, Task
+from ragplane.core.process import run_module
 
 OPSET = 17
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -65,6 +66,11 @@ def graph_form(files: ModelFiles) -> str:
     return f"{files.task}-{files.splade.strategy}-{files.splade.activation}"
 
 
+def scratch_prefix(graph: Path) -> str:
+    """What folders that are written before `graph` are called, beside the graph's own."""
+    return f"{graph.parent.name}.tmp"
+
+
 def _require_fitting(graph: Path, task: Task) -> None:
     import onnx
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -83,14 +89,11 @@ def _require_fitting(graph: Path, task: Task) -> None:
 
 
 def _export_apart(files: ModelFiles, graph: Path) -> None:
-    module = "ragplane.core.onnx_trace"
-    command = [sys.executable, "-m", module, str(files.folder), str(graph), graph_form(files)]
+    """Export in another process, in place of what an export that was killed left behind."""
+    for stale in graph.parent.parent.glob(f"{glob.escape(scratch_prefix(graph))}*"):
+        shutil.rmtree(stale, ignore_errors=True)
+    arguments = (str(files.folder), str(graph), graph_form(files))
     try:
-        run = subprocess.run(
-            command, capture_output=True, text=True, timeout=_EXPORT_TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ModelError(f"model {files.name}: export took over {_EXPORT_TIMEOUT_S} s") from error
-    if run.returncode != 0:
-        lines = run.stderr.strip().splitlines() or [f"exit status {run.returncode}"]
-        raise ModelError(f"model {files.name}: export to ONNX failed: {lines[-1]}")
+        run_module("ragplane.core.onnx_trace", *arguments, timeout_s=_EXPORT_TIMEOUT_S)
+    except ModelError as error:
+        raise ModelError(f"model {files.name}: export to ONNX failed: {error}") from error

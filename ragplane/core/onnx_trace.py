@@ -5,6 +5,7 @@ A graph is accepted only if its output equals the model's own to `PARITY_TOLERAN
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import warnings
@@ -18,7 +19,7 @@ import torch
 
 from ragplane.core.errors import ModelError
 from ragplane.core.models import Task
-from ragplane.core.onnx_export import OPSET, OUTPUTS
+from ragplane.core.onnx_export import OPSET, OUTPUTS, scratch_prefix
 
 PARITY_TOLERANCE = 1e-4
 _PARITY_LENGTH = 160  # longer than the attention windows of ModernBERT
@@ -35,7 +36,8 @@ def export(folder: Path, graph: Path, form: str) -> None:
     """
     task, *splade = form.split("-")
     traced = TracedModel(_load(folder, cast(Task, task)), cast(Task, task), splade).eval()
-    with tempfile.TemporaryDirectory(dir=graph.parent.parent) as scratch:
+    place = tempfile.TemporaryDirectory(dir=graph.parent.parent, prefix=scratch_prefix(graph))
+    with place as scratch:
         graphs = [_trace(traced, Path(scratch) / "plain" / graph.name)]
         if traced.model.config.model_type in _FUSED_TYPES:
             graphs.insert(0, _fuse(graphs[0], traced.model.config))
@@ -179,6 +181,8 @@ def _parity_feed(traced: TracedModel) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    # Told to end, it removes its scratch files first.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         export(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
     except ModelError as error:

@@ -15,7 +15,12 @@ from serve.batching.cost import CostModel
 
 # Inputs and tokens of each: enough to tell the fixed cost, the linear one and attention apart.
 _SHAPES = ((1, 8), (16, 16), (32, 16), (8, 64), (8, 128), (4, 256), (2, 512))
-_REPEATS = 3
+_REPEATS = 2
+# Fewer timings than this, or fewer lengths, say nothing about a quadratic term.
+_QUADRATIC_TIMINGS, _QUADRATIC_LENGTHS = 4, 3
+# No fit over noisy timings may claim more: speed over the best measured one, cost of attention.
+_SPEED_MARGIN = 1.5
+_MIN_ATTENTION_TOKENS = 128.0
 _FULL_SPEED_SHARE = 0.95
 _LONGEST_BATCH_S = 0.05
 _MIN_BATCH_TOKENS, _MAX_BATCH_TOKENS, _STEP_TOKENS = 512, 4096, 128
@@ -40,55 +45,72 @@ class Calibration:
 
     def cost(self, *, packed: bool) -> CostModel:
         """The cost model of a backend of this speed."""
-        return CostModel(packed, self.attention_tokens)
+        return CostModel(packed, self.attention_tokens, fixed_s=self.fixed_s)
 
     def micro_batch_tokens(self, max_tokens: int) -> int:
-        """The smallest batch that runs at nearly full speed, and within 50 ms: more
-        would make others wait and gain nothing. `max_tokens` is never exceeded."""
+        """The smallest batch that runs at nearly full speed, and within 50 ms: more would make
+        others wait and gain nothing. `max_tokens` is never exceeded."""
         full = self.fixed_s * self.tokens_per_s * _FULL_SPEED_SHARE / (1 - _FULL_SPEED_SHARE)
         short = self.tokens_per_s * _LONGEST_BATCH_S
         tokens = math.ceil(min(full, short) / _STEP_TOKENS) * _STEP_TOKENS
         return min(max(_MIN_BATCH_TOKENS, tokens), _MAX_BATCH_TOKENS, max_tokens)
 
 
+# What is taken for granted until batches show it: about MiniLM on two CPUs, batches of 1024 tokens.
+UNMEASURED = Calibration(fixed_s=0.003, tokens_per_s=20_000.0, attention_tokens=math.inf)
+
+
 def fit(timings: Sequence[Timing]) -> Calibration:
-    """Least squares over relative errors; a term that would come out negative is left out."""
+    """Least squares over relative errors, within what the timings themselves allow.
+
+    A term that would come out negative, or that so few timings cannot tell, is left out. No
+    timings give `UNMEASURED`.
+    """
+    if not timings:
+        return UNMEASURED
     sizes = np.array([timing.size for timing in timings], float)
     lengths = np.array([timing.length for timing in timings], float)
     seconds = np.array([timing.seconds for timing in timings])
-    terms = [np.ones_like(sizes), sizes * lengths, sizes * lengths**2]
-    used = [0, 1, 2]
-    while True:
-        matrix = np.stack([terms[term] / seconds for term in used], axis=1)
-        solved = np.linalg.lstsq(matrix, np.ones_like(seconds), rcond=None)[0]
-        found = dict(zip(used, solved.tolist(), strict=True))
-        negative = [term for term in used if found[term] <= 0 and term != 1]
-        if not negative:
-            break
-        used.remove(min(negative, key=lambda term: found[term]))
-    per_token_s = max(found[1], 1e-9)
+    tokens = sizes * lengths
+    found = _solve([np.ones_like(sizes), tokens, tokens * lengths], seconds, _terms(timings))
+    fastest_s = float((seconds / tokens).min())
+    per_token_s = max(found[1], fastest_s / _SPEED_MARGIN)
     quadratic_s = found.get(2, 0.0)
-    attention = per_token_s / quadratic_s if quadratic_s else math.inf
-    return Calibration(found.get(0, 0.0), 1.0 / per_token_s, attention)
+    return Calibration(
+        fixed_s=min(found.get(0, 0.0), float(seconds.min())),
+        tokens_per_s=1.0 / per_token_s,
+        attention_tokens=max(per_token_s / quadratic_s, _MIN_ATTENTION_TOKENS)
+        if quadratic_s
+        else math.inf,
+    )
 
 
 def calibrate(backend: Backend, files: ModelFiles, limit_s: float) -> Calibration:
-    """Time the shapes that the model takes, best of three, until `limit_s` is over.
+    """Time the shapes, cut to what the model takes, best of two, until `limit_s` is over.
 
-    The first two shapes always run, so the time is bounded by them on the slowest host.
+    One pass of the first shape always ends, unless the limit is 0: then nothing runs.
     """
+    if limit_s <= 0:
+        return UNMEASURED
     started_s = time.perf_counter()
-    timings: list[Timing] = []
+    best_s: dict[tuple[int, int], float] = {}
     random = np.random.default_rng(0)
-    for size, length in _SHAPES:
-        if length > files.max_tokens or (
-            len(timings) > 1 and time.perf_counter() - started_s > limit_s
-        ):
-            break
+    shapes = [(size, min(length, files.max_tokens)) for size, length in _SHAPES]
+    for size, length in dict.fromkeys(shapes):
         inputs = random_inputs(random, files, [length] * size)
-        seconds = min(_timed(backend, inputs) for _ in range(_REPEATS))
-        timings.append(Timing(size, length, seconds))
-    return fit(timings)
+        for _ in range(_REPEATS):
+            if best_s and time.perf_counter() - started_s >= limit_s:
+                break
+            seconds = timed(backend, inputs)
+            best_s[size, length] = min(seconds, best_s.get((size, length), math.inf))
+    return fit([Timing(size, length, seconds) for (size, length), seconds in best_s.items()])
+
+
+def timed(backend: Backend, inputs: Sequence[ModelInput]) -> float:
+    """Seconds of one forward pass."""
+    started_s = time.perf_counter()
+    backend.forward(inputs)
+    return time.perf_counter() - started_s
 
 
 def random_inputs(
@@ -102,7 +124,26 @@ def random_inputs(
     ]
 
 
-def _timed(backend: Backend, inputs: Sequence[ModelInput]) -> float:
-    started_s = time.perf_counter()
-    backend.forward(inputs)
-    return time.perf_counter() - started_s
+def _terms(timings: Sequence[Timing]) -> list[int]:
+    """Which terms to look for: 0 the fixed one, 1 the linear one, 2 the quadratic one."""
+    sums = {timing.size * timing.length for timing in timings}
+    lengths = {timing.length for timing in timings}
+    terms = [1] if len(sums) == 1 else [0, 1]
+    if len(timings) >= _QUADRATIC_TIMINGS and len(lengths) >= _QUADRATIC_LENGTHS:
+        terms.append(2)
+    return terms
+
+
+def _solve(
+    terms: Sequence[np.ndarray], seconds: np.ndarray, wanted: Sequence[int]
+) -> dict[int, float]:
+    """The factor of each term that is wanted and not negative; the linear one is always there."""
+    used = list(wanted)
+    while True:
+        matrix = np.stack([terms[term] / seconds for term in used], axis=1)
+        solved = np.linalg.lstsq(matrix, np.ones_like(seconds), rcond=None)[0]
+        found: dict[int, float] = dict(zip(used, solved.tolist(), strict=True))
+        negative = [term for term in used if found[term] <= 0 and term != 1]
+        if not negative:
+            return found
+        used.remove(min(negative, key=lambda term: found[term]))

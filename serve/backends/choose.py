@@ -2,79 +2,84 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
+import time
 from collections.abc import Sequence
-from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import structlog
-from filelock import FileLock
 
 from ragplane.core.config import Settings
-from ragplane.core.cpu import available_cpus, cpu_model, memory_bytes
+from ragplane.core.cpu import available_cpus
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles
+from ragplane.core.onnx_export import exported_graph
 from serve.backends.calibration import calibrate
 from serve.backends.factory import Candidate, build, candidates
+from serve.backends.memory import fitting_tokens
 from serve.backends.opened import OpenedBackend
 from serve.backends.parity import passes
-from serve.backends.trial import Trial, run_trials
+from serve.backends.record import Choice, ChoiceRecord
+from serve.backends.trial import Trial, run_trial
 from serve.batching.cost import Speed
 
-_MEMORY_SHARE = 0.25
-_LIBRARIES = ("torch", "openvino", "onnxruntime")
+_TRIALS_S = 600.0
 _log = structlog.get_logger()
 
 
-def open_backend(spec: str, files: ModelFiles, settings: Settings) -> OpenedBackend:
-    """Choose, open and calibrate. The choice is kept in `home` for this host and these versions.
+def open_backend(
+    spec: str, files: ModelFiles, settings: Settings, *, calibration_s: float
+) -> OpenedBackend:
+    """Choose, open and calibrate, the last within `calibration_s` (0: not at all). The choice is
+    kept in `home` for this host and these versions.
 
     Raises ModelError, and ConfigError if the settings leave no backend.
     """
     cache = settings.home_path / "models"
     threads = settings.threads or available_cpus()
-    trial = chosen(spec, files, settings, cache, threads)
-    backend = build(files, trial.candidate, cache, threads)
-    measured = calibrate(backend, files, settings.warm_up_s / 4)
-    limit = min(settings.max_batch_tokens, _memory_tokens(files))
+    choice = choose(spec, files, settings, cache, threads)
+    graph = exported_graph(files, cache) if choice.candidate.needs_graph else None
+    backend = build(files, choice.candidate, graph, threads)
+    started_s = time.perf_counter()
+    measured = calibrate(backend, files, calibration_s)
+    spent_s = time.perf_counter() - started_s
+    fitting = fitting_tokens(files, packed=backend.packed, device=choice.candidate.device)
+    limit = min(settings.max_batch_tokens, fitting)
     micro = settings.micro_batch_tokens or measured.micro_batch_tokens(limit)
     opened = OpenedBackend(
         backend,
         cost=measured.cost(packed=backend.packed),
-        speed=Speed(measured.tokens_per_s),
+        speed=Speed(measured.tokens_per_s, measured.fixed_s),
         micro_batch_tokens=min(micro, limit),
-        parity=trial.parity,
+        parity=choice.parity,
+        calibration_s=spent_s,
     )
     _log.info(
         "backend opened",
         model=files.name,
         backend=backend.name,
         dtype=backend.dtype,
-        parity=trial.parity,
+        parity=choice.parity,
         tokens_per_s=round(measured.tokens_per_s),
         micro_batch_tokens=opened.micro_batch_tokens,
     )
     return opened
 
 
-def chosen(spec: str, files: ModelFiles, settings: Settings, cache: Path, threads: int) -> Trial:
-    """The trial of the backend to use. Nothing is tried where only float32 on one is possible."""
+def choose(spec: str, files: ModelFiles, settings: Settings, cache: Path, threads: int) -> Choice:
+    """The backend to use. Nothing is tried where only float32 on one is possible."""
     groups = candidates(settings, files)
     if len(groups) == 1 and len(groups[0]) == 1 and groups[0][0].dtype == "float32":
-        return Trial(groups[0][0], 0.0, None)
-    record = cache / f"{files.name}-{_key(files, groups, threads)}.choice.json"
-    if (known := _read(record)) is not None:
+        return Choice(groups[0][0], None)
+    record = ChoiceRecord(files, groups, cache, threads)
+    if (known := record.read()) is not None:
         return known
-    cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{record}.lock"):
-        if (known := _read(record)) is not None:
+    with record.locked():
+        if (known := record.read()) is not None:
             return known
-        best = _best(spec, files, settings, groups, threads)
-        _write(record, best)
-        return best
+        best = _best(spec, files, settings, groups, cache, threads)
+        choice = Choice(best.candidate, best.parity)
+        record.write(choice)
+        return choice
 
 
 def fastest(trials: Sequence[Trial], files: ModelFiles) -> Trial | None:
@@ -88,59 +93,48 @@ def _best(
     files: ModelFiles,
     settings: Settings,
     groups: Sequence[Sequence[Candidate]],
+    cache: Path,
     threads: int,
 ) -> Trial:
+    left_s, left = _TRIALS_S, sum(len(group) for group in groups)
     tried: list[Trial] = []
     for group in groups:
-        trials = run_trials(spec, settings.pooling, group, settings.home_path / "models", threads)
-        tried += trials
-        if (best := fastest(trials, files)) is not None:
+        graph = _graph(files, group, cache)
+        for candidate in group:
+            started_s = time.monotonic()
+            trial = run_trial(
+                spec, settings.pooling, candidate, graph, threads=threads, timeout_s=left_s / left
+            )
+            tried += [] if trial is None else [trial]
+            left_s, left = left_s - (time.monotonic() - started_s), left - 1
+        if (best := fastest(tried, files)) is not None:
             return best
-    pinned = max(tried, key=lambda trial: trial.parity or 0.0, default=None)
-    if pinned is None:
+    return _inexact(files, settings, tried)
+
+
+def _graph(files: ModelFiles, group: Sequence[Candidate], cache: Path) -> Path | None:
+    """The graph that some of the group need and the others are compared to."""
+    if not any(candidate.needs_graph for candidate in group):
+        return None
+    try:
+        return exported_graph(files, cache)
+    except ModelError as error:
+        _log.warning("no graph; torch only", model=files.name, reason=str(error))
+        return None
+
+
+def _inexact(files: ModelFiles, settings: Settings, tried: Sequence[Trial]) -> Trial:
+    """What to take when nothing passes the gate: the most exact, if its precision is pinned."""
+    if not tried:
         raise ModelError(f"model {files.name}: no backend could run it")
-    _log.warning("the pinned precision fails the parity gate", model=spec, parity=pinned.parity)
+    if settings.dtype == "auto":
+        parities = ", ".join(
+            f"{trial.candidate.backend} {trial.candidate.dtype} {trial.parity:.5f}"
+            for trial in tried
+        )
+        raise ModelError(f"model {files.name}: no backend is exact enough; parity: {parities}")
+    pinned = max(tried, key=lambda trial: trial.parity or 0.0)
+    _log.warning(
+        "the pinned precision fails the parity gate", model=files.name, parity=pinned.parity
+    )
     return pinned
-
-
-def _key(files: ModelFiles, groups: Sequence[Sequence[Candidate]], threads: int) -> str:
-    facts = [
-        files.weights_sha256(),
-        [[asdict(candidate) for candidate in group] for group in groups],
-        threads,
-        cpu_model(),
-        [_version(name) for name in _LIBRARIES],
-    ]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _read(record: Path) -> Trial | None:
-    """The kept trial; a record that cannot be read is made anew."""
-    try:
-        value = json.loads(record.read_text(encoding="utf-8"))
-        return Trial(Candidate(**value.pop("candidate")), **value)
-    except (OSError, ValueError, TypeError, LookupError):
-        return None
-
-
-def _write(record: Path, trial: Trial) -> None:
-    scratch = record.with_suffix(f".{os.getpid()}")
-    scratch.write_text(json.dumps(asdict(trial)), encoding="utf-8")
-    scratch.replace(record)
-
-
-def _memory_tokens(files: ModelFiles) -> int:
-    """Tokens whose activations fit a share of the memory, at least one longest input's.
-
-    A token costs its hidden state and the four times wider one of the feed-forward layer, float32,
-    a few times over, and a row of attention scores in each head.
-    """
-    token_bytes = 4 * (16 * files.hidden_size + 16 * files.max_tokens)
-    return max(files.max_tokens, int(_MEMORY_SHARE * memory_bytes() / token_bytes))

@@ -10,10 +10,14 @@ from serve.batching.cost import CostModel, Speed
 
 @dataclass(frozen=True, slots=True)
 class OpenedBackend:
-    """`parity` is the smallest cosine of its outputs to float32; None: it is float32 itself."""
+    """`parity` is the smallest cosine of its outputs to float32; None: it is float32 itself.
+
+    `calibration_s` is how long calibration took.
+    """
 
     backend: Backend
     cost: CostModel
     speed: Speed
     micro_batch_tokens: int
     parity: float | None
+    calibration_s: float

@@ -18,6 +18,8 @@ from serve.batching.work import BatchReport, Done, Lane, T, Terms, Waiting, Work
 from serve.batching.worker import Worker
 
 _MIN_RETRY_AFTER_S = 1.0
+# About 50 bytes each in the queue: minutes of work for any backend, and never the whole memory.
+MAX_WAITING_TOKENS = 8_000_000
 _DEFAULT_TERMS = Terms()
 
 
@@ -30,18 +32,20 @@ class Batcher:
         *,
         max_requests: int,
         limits: Limits,
-        cost: CostModel | None = None,
-        speed: Speed | None = None,
+        cost: CostModel,
+        speed: Speed,
+        max_waiting_tokens: int = MAX_WAITING_TOKENS,
         scheduling: Scheduling = "fair",
         restart_after_s: float = 1.0,
         stuck_after_s: float = 60.0,
     ) -> None:
         """Start the worker thread. `cost` and `speed` are what calibration measured.
 
-        `max_requests` may be open at once; see `policy.admits` for the reserve above that.
+        `max_requests` may be open at once; see `policy.admits` for the reserve above that. What
+        waits may cost `max_waiting_tokens`.
         """
-        cost = cost or CostModel(backend.packed)
-        self._speed = speed or Speed()
+        self._speed = speed
+        self._max_waiting_tokens = max_waiting_tokens
         self._queue = WorkQueue(cost, limits, scheduling)
         self._worker = Worker(
             backend,
@@ -52,6 +56,7 @@ class Batcher:
         )
         self._max_requests = max_requests
         self._open: Counter[Flow] = Counter()
+        self._closed = False
         self._draining = False
         self._drained = asyncio.Event()
 
@@ -62,18 +67,13 @@ class Batcher:
 
     @property
     def accepts(self) -> bool:
-        """False while unhealthy or draining."""
-        return self.healthy and not self._draining
+        """False while unhealthy or draining, and once closed."""
+        return self.healthy and not self._draining and not self._closed
 
     @property
     def queue_sizes(self) -> Mapping[Lane, int]:
         """Inputs that wait, by lane."""
         return self._queue.sizes
-
-    @property
-    def limits(self) -> Limits:
-        """What a micro-batch may cost."""
-        return self._queue.limits
 
     def listen(self, on_batch: Callable[[BatchReport], None]) -> None:
         """Call `on_batch` on the worker thread for each batch, before its results are handed out.
@@ -89,14 +89,15 @@ class Batcher:
         Raises OverloadedError when too many are open, DeadlineError when what waits already takes
         too long, UnavailableError while draining or unhealthy.
         """
-        if self._draining:
-            raise UnavailableError("the server is draining")
+        if self._closed or self._draining:
+            raise UnavailableError(f"the server is {'closed' if self._closed else 'draining'}")
         if not self.healthy:
             raise UnavailableError("the model worker is down")
-        flow = Flow(terms.lane, terms.tenant)
+        flow = self._queue.flow(terms.lane, terms.tenant)
         if not admits(self._open.total(), self._open[flow], self._max_requests):
             message = f"{self._open.total()} requests are open, and the limit is reached"
-            raise OverloadedError(message, retry_after_s=self._retry_after_s(terms.lane))
+            raise OverloadedError(message, retry_after_s=self._retry_after_s(terms))
+        self._check_room(terms, 0.0)
         self._check_deadline(terms, 0.0)
         self._open[flow] += 1
         try:
@@ -110,18 +111,26 @@ class Batcher:
     async def run(self, works: Sequence[Work[T]], terms: Terms = _DEFAULT_TERMS) -> list[Done[T]]:
         """Results in the order of `works`; the first that fails fails the call.
 
-        Raises DeadlineError when the deadline cannot be met, or has passed. Cancelling the call
-        drops what has not run yet.
+        Raises OverloadedError when too much waits, and DeadlineError when the deadline cannot be
+        met, or passes. Cancelling the call drops what has not run yet.
         """
-        self._check_deadline(terms, self._queue.cost.tokens([len(w.input.ids) for w in works]))
-        loop, now_s = asyncio.get_running_loop(), time.monotonic()
-        items = [Waiting(work, loop.create_future(), now_s, terms) for work in works]
+        loop, now_s, cost = asyncio.get_running_loop(), time.monotonic(), self._queue.cost
+        items = [
+            Waiting(work, cost.apart([len(work.input.ids)]), loop.create_future(), now_s, terms)
+            for work in works
+        ]
+        own_tokens = sum(item.cost_tokens for item in items)
+        self._check_room(terms, own_tokens)
+        self._check_deadline(terms, own_tokens)
         self._queue.put(items)
         try:
-            return list(await asyncio.gather(*(item.future for item in items)))
+            async with asyncio.timeout(_left_s(terms)):
+                return list(await asyncio.gather(*(item.future for item in items)))
+        except TimeoutError as error:
+            message, retry_after_s = "the deadline passed in the queue", self._retry_after_s(terms)
+            raise DeadlineError(message, retry_after_s=retry_after_s) from error
         finally:
-            for item in items:
-                item.future.cancel()
+            self._give_up(items)
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests and wait for the open ones, `timeout_s` at most."""
@@ -132,24 +141,46 @@ class Batcher:
 
     async def aclose(self) -> None:
         """End the worker thread; what still waits fails with UnavailableError."""
+        self._closed = True
         await asyncio.to_thread(self._worker.close)
 
     def _note_drained(self) -> None:
         if self._draining and not self._open:
             self._drained.set()
 
+    def _give_up(self, items: Sequence[Waiting]) -> None:
+        unfinished = [item for item in items if not item.future.done() or item.future.cancelled()]
+        for item in unfinished:
+            item.future.cancel()
+        if unfinished:
+            self._queue.discard(unfinished)
+
+    def _check_room(self, terms: Terms, own_tokens: float) -> None:
+        """A single request that is over the limit by itself runs when nothing else waits."""
+        waiting = sum(self._queue.tokens.values())
+        if waiting and waiting + own_tokens > self._max_waiting_tokens:
+            message = f"inputs of {waiting:.0f} tokens wait, and the limit is reached"
+            raise OverloadedError(message, retry_after_s=self._retry_after_s(terms))
+
     def _check_deadline(self, terms: Terms, own_tokens: float) -> None:
-        if terms.deadline_s is None:
+        left_s = _left_s(terms)
+        if left_s is None:
             return
-        expected_s = self._speed.seconds_for(self._ahead(terms.lane) + own_tokens)
-        left_s = terms.deadline_s - time.monotonic()
+        expected_s = self._expected_s(terms, own_tokens)
         if expected_s >= left_s:
             message = f"{expected_s * 1e3:.0f} ms are needed, {max(0.0, left_s) * 1e3:.0f} are left"
-            raise DeadlineError(message, retry_after_s=self._retry_after_s(terms.lane))
+            raise DeadlineError(message, retry_after_s=self._retry_after_s(terms))
 
-    def _retry_after_s(self, lane: Lane) -> float:
+    def _retry_after_s(self, terms: Terms) -> float:
         """Until what runs before a new request is done, at the measured speed."""
-        return max(_MIN_RETRY_AFTER_S, self._speed.seconds_for(self._ahead(lane)))
+        return max(_MIN_RETRY_AFTER_S, self._expected_s(terms, 0.0))
 
-    def _ahead(self, lane: Lane) -> float:
-        return tokens_ahead(lane, self._queue.tokens, self._worker.running_tokens)
+    def _expected_s(self, terms: Terms, own_tokens: float) -> float:
+        flow = self._queue.flow(terms.lane, terms.tenant)
+        ahead = tokens_ahead(flow, self._queue.tokens, own_tokens)
+        return self._speed.seconds_for(self._worker.running_tokens + ahead)
+
+
+def _left_s(terms: Terms) -> float | None:
+    """Until the deadline; negative once it has passed."""
+    return None if terms.deadline_s is None else terms.deadline_s - time.monotonic()

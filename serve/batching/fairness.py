@@ -15,8 +15,10 @@ from typing import NamedTuple
 from serve.batching.work import LANES, Lane
 
 WEIGHTS: Mapping[Lane, float] = {"interactive": 4.0, "bulk": 1.0}
-# Past this wait the bulk lane counts as starved, and both lanes share evenly until it is not.
+# A tenant that waits and has not been served for so long goes first in its lane.
 MAX_AGE_S = 10.0
+# Idle tenants that are remembered. Names are the clients' to choose, so there may be any number.
+_MOST_IDLE = 1024
 
 
 class Flow(NamedTuple):
@@ -46,7 +48,10 @@ class Times:
         times = {**self.of, **{name: starts[name] + amount for name, amount in used.items()}}
         keep = set(waiting)
         now = min(starts.values()) if keep else max(times.values())  # the end of a busy time
-        return Times({n: t for n, t in times.items() if n in keep or t > now}, now)
+        ahead = {name for name, time in times.items() if time > now}
+        if len(ahead) > _MOST_IDLE:
+            ahead.clear()
+        return Times({n: t for n, t in times.items() if n in keep or n in ahead}, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +62,30 @@ class Clock:
     tenants: Mapping[Lane, Times] = field(default_factory=lambda: {lane: Times() for lane in LANES})
 
 
-def turn(clock: Clock, waiting: Iterable[Flow]) -> list[Flow]:
+def turn(clock: Clock, unserved_s: Mapping[Flow, float]) -> list[Flow]:
     """The flows of the lane that is next, the one whose turn it is first.
 
-    In a tie of lanes the interactive one goes first; of tenants, the one named first.
+    `unserved_s` has every flow that waits, and for how long it has waited since it was served. In
+    a tie of lanes the interactive one goes first.
     """
-    flows = list(waiting)
-    if not flows:
+    if not unserved_s:
         return []
-    lanes = {flow.lane for flow in flows}
+    lanes = {flow.lane for flow in unserved_s}
     lane = min(lanes, key=lambda name: (clock.lanes.start(name), LANES.index(name)))
     tenants = clock.tenants[lane]
-    mine = [flow for flow in flows if flow.lane == lane]
-    return sorted(mine, key=lambda flow: tenants.start(flow.tenant))
+
+    def rank(flow: Flow) -> tuple[float, float]:
+        age_s = unserved_s[flow]
+        return (-age_s if age_s > MAX_AGE_S else 0.0, tenants.start(flow.tenant))
+
+    return sorted((flow for flow in unserved_s if flow.lane == lane), key=rank)
 
 
-def charge(
-    clock: Clock, used_tokens: Mapping[Flow, float], waiting: Iterable[Flow], oldest_bulk_s: float
-) -> Clock:
-    """The clock after a batch of one lane that cost each flow its `used_tokens`.
-
-    `oldest_bulk_s` is how long the oldest input of the bulk lane has waited.
-    """
+def charge(clock: Clock, used_tokens: Mapping[Flow, float], waiting: Iterable[Flow]) -> Clock:
+    """The clock after a batch of one lane that cost each flow its `used_tokens`."""
     flows = list(waiting)
     lane = next(iter(used_tokens)).lane
-    weight = 1.0 if oldest_bulk_s > MAX_AGE_S else WEIGHTS[lane]
-    spent = sum(used_tokens.values()) / weight
+    spent = sum(used_tokens.values()) / WEIGHTS[lane]
     lanes = clock.lanes.charged({lane: spent}, (flow.lane for flow in flows))
     used = {flow.tenant: tokens for flow, tokens in used_tokens.items()}
     names = [flow.tenant for flow in flows if flow.lane == lane]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from serve.batching.cost import CostModel
-from serve.batching.work import Lane
+from serve.batching.fairness import Flow
 
 
 def admits(open_requests: int, open_of_flow: int, limit: int) -> bool:
@@ -16,7 +16,7 @@ def admits(open_requests: int, open_of_flow: int, limit: int) -> bool:
     """
     if open_requests < limit:
         return True
-    return open_requests < limit + limit // 4 and open_of_flow < limit // 16
+    return open_requests < limit + limit // 4 and open_of_flow < max(1, limit // 16)
 
 
 def compose(
@@ -42,7 +42,14 @@ def compose(
     return chosen
 
 
-def tokens_ahead(lane: Lane, waiting_tokens: Mapping[Lane, float], running_tokens: float) -> float:
-    """Cost of what runs before a new request of `lane`: its own lane, and for bulk all lanes."""
-    mine = waiting_tokens.get(lane, 0.0) if lane == "interactive" else sum(waiting_tokens.values())
-    return running_tokens + mine
+def tokens_ahead(flow: Flow, waiting: Mapping[Flow, float], own_tokens: float) -> float:
+    """Cost of what runs until `own_tokens` more of `flow` are done, by the shares that flows get.
+
+    Tenants share their lane evenly, so a flow waits for as much of each other as it has itself. The
+    bulk lane also waits for all that is interactive.
+    """
+    lane = [tokens for other, tokens in waiting.items() if other.lane == flow.lane]
+    flows = len(lane) + (flow not in waiting)
+    share = (waiting.get(flow, 0.0) + own_tokens) * flows
+    before = sum(t for other, t in waiting.items() if other.lane == "interactive" != flow.lane)
+    return before + min(sum(lane) + own_tokens, share)

@@ -51,15 +51,14 @@ class Done(Generic[T]):
 class BatchReport:
     """What happened at one dequeue. `size` counts distinct inputs, `tokens` without padding.
 
-    `waits_ms` has the time in the queue of every input, duplicates included.
+    `waits_ms` has the lane and the time in the queue of every input, duplicates included.
     """
 
-    lane: Lane
     size: int
     tokens: int
     padded_tokens: int
     budget_tokens: float
-    waits_ms: tuple[float, ...]
+    waits_ms: tuple[tuple[Lane, float], ...]
     duplicates: int
     cancelled: int
     expired: int
@@ -68,9 +67,13 @@ class BatchReport:
 
 @dataclass(eq=False, slots=True)
 class Waiting:
-    """A work in the queue. `enqueued_s` is on the `time.monotonic` clock."""
+    """A work in the queue; None for the work once nobody wants it any more.
 
-    work: Work[Any]
+    `cost_tokens` is what it costs by itself. `enqueued_s` is on the `time.monotonic` clock.
+    """
+
+    work: Work[Any] | None
+    cost_tokens: float
     future: asyncio.Future[Done[Any]]
     enqueued_s: float
     terms: Terms

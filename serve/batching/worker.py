@@ -5,21 +5,45 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import structlog
 
-from ragplane.core.errors import DeadlineError, NonFiniteError, UnavailableError, describe
+from ragplane.core.errors import (
+    DeadlineError,
+    ModelError,
+    NonFiniteError,
+    UnavailableError,
+    describe,
+)
 from serve.backends.base import Backend, ModelInput
 from serve.batching.cost import Speed
 from serve.batching.queue import Taken, WorkQueue
-from serve.batching.work import BatchReport, Done, Waiting, settle
+from serve.batching.work import BatchReport, Done, Waiting, Work, settle
 from serve.encoder import Vectors
 from serve.pooling import require_finite
 
 _WATCH_EVERY_S = 1.0
-_CLOSE_WITHIN_S = 60.0
+_CLOSE_WITHIN_S = 5.0
+# A pass that takes this many times longer than expected is stuck, not slow.
+_STUCK_FACTOR = 10.0
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """The batch that runs now, and since when its forward pass does."""
+
+    items: tuple[Waiting, ...]
+    cost_tokens: float
+    since_s: float
+    limit_s: float
+
+    @property
+    def stuck(self) -> bool:
+        return time.monotonic() - self.since_s > self.limit_s
 
 
 class Worker:
@@ -37,7 +61,7 @@ class Worker:
         """Start the thread, and one that watches it.
 
         After a crash a new one starts `restart_after_s` later. A forward pass that takes over
-        `stuck_after_s` cannot be ended, so whoever waits is told at once instead.
+        `stuck_after_s`, and ten times what it should, cannot be ended, so whoever waits is told.
         """
         self.on_batch: Callable[[BatchReport], None] = _ignore
         self._backend = backend
@@ -45,9 +69,7 @@ class Worker:
         self._speed = speed
         self._restart_after_s = restart_after_s
         self._stuck_after_s = stuck_after_s
-        self._running: tuple[Waiting, ...] = ()
-        self._running_tokens = 0.0
-        self._busy_since_s: float | None = None
+        self._running: _Running | None = None
         self._alive = True
         self._closed = threading.Event()
         self._thread = self._start(after_s=0.0)
@@ -56,24 +78,27 @@ class Worker:
     @property
     def healthy(self) -> bool:
         """False while the thread is down or stuck in a forward pass."""
-        return self._alive and not self._stuck
+        running = self._running
+        return self._alive and not (running and running.stuck)
 
     @property
     def running_tokens(self) -> float:
         """Cost of the batch that runs now."""
-        return self._running_tokens
+        running = self._running
+        return running.cost_tokens if running else 0.0
 
     def close(self) -> None:
-        """End after the micro-batch that runs now, and fail what waits. Blocks until then."""
+        """End after the micro-batch that runs now, and fail what waits.
+
+        Blocks until then, for seconds at most: a pass that takes longer fails too.
+        """
         self._closed.set()
         self._queue.close()
-        _fail(self._queue.clear(), UnavailableError("the encoder was closed"))
+        failure = UnavailableError("the encoder was closed")
+        _fail(self._queue.clear(), failure)
         self._thread.join(_CLOSE_WITHIN_S)
-
-    @property
-    def _stuck(self) -> bool:
-        since_s = self._busy_since_s
-        return since_s is not None and time.monotonic() - since_s > self._stuck_after_s
+        if running := self._running:
+            _fail(running.items, failure)
 
     def _start(self, *, after_s: float) -> threading.Thread:
         name = f"{self._backend.name}-worker"
@@ -93,56 +118,67 @@ class Worker:
 
     def _restart(self, error: BaseException) -> None:
         self._alive = False
-        self._busy_since_s = None
+        running, self._running = self._running, None
         _log.error("model worker died", error=describe(error))
         failure = UnavailableError("the model worker died")
         failure.__cause__ = error
-        _fail([*self._running, *self._queue.clear()], failure)
+        _fail([*(running.items if running else ()), *self._queue.clear()], failure)
         self._thread = self._start(after_s=self._restart_after_s)
 
     def _watch(self) -> None:
         """Fail what waits for a stuck forward pass, for as long as it is stuck."""
-        told = False
+        told: _Running | None = None
         while not self._closed.wait(min(_WATCH_EVERY_S, self._stuck_after_s)):
-            if not self._stuck:
-                told = False
+            running = self._running
+            if running is None or not running.stuck:
                 continue
-            if not told:
-                _log.error("model worker is stuck", after_s=self._stuck_after_s)
-                told = True
+            if told is not running:
+                _log.error("model worker is stuck", after_s=running.limit_s)
+                told = running
             failure = UnavailableError("the model worker is stuck")
-            _fail([*self._running, *self._queue.clear()], failure)
+            _fail([*running.items, *self._queue.clear()], failure)
 
     def _run(self, taken: Taken) -> None:
         _fail(taken.expired, DeadlineError("the deadline passed in the queue"))
-        self._running = tuple(item for group in taken.groups for item in group)
-        self._running_tokens = taken.cost_tokens
-        started_s = self._busy_since_s = time.monotonic()
-        inputs = [group[0].work.input for group in taken.groups]
-        states = forward_each(self._backend, inputs) if inputs else []
+        started_s = time.monotonic()
+        items = tuple(item for group in taken.groups for item, _ in group.items)
+        states = self._forward(taken, items) if items else []
         ran_s = time.monotonic() - started_s
-        self._busy_since_s = None
-        if inputs:
-            self._speed.record(taken.cost_tokens, ran_s)
         values = [
-            (item, _reduce(item, state))
+            (item, _reduce(work, state))
             for group, state in zip(taken.groups, states, strict=True)
-            for item in group
+            for item, work in group.items
         ]
-        self._report(taken, started_s, sum(isinstance(v, NonFiniteError) for _, v in values))
+        non_finite = sum(isinstance(value, NonFiniteError) for _, value in values)
+        self._report(taken, items, started_s, non_finite)
         settle([(item, _done(item, value, started_s, ran_s)) for item, value in values])
-        self._running, self._running_tokens = (), 0.0
+        self._running = None
 
-    def _report(self, taken: Taken, started_s: float, non_finite: int) -> None:
-        lengths = [len(group[0].work.input.ids) for group in taken.groups]
+    def _forward(self, taken: Taken, items: tuple[Waiting, ...]) -> list[Vectors | Exception]:
+        expected_s = self._speed.seconds_for(taken.cost_tokens)
+        limit_s = max(self._stuck_after_s, _STUCK_FACTOR * expected_s)
+
+        def forward(inputs: Sequence[ModelInput]) -> list[Vectors]:
+            self._running = _Running(items, taken.cost_tokens, time.monotonic(), limit_s)
+            return self._backend.forward(inputs)
+
+        started_s = time.monotonic()
+        states = forward_each(forward, [group.input for group in taken.groups])
+        if not any(isinstance(state, Exception) for state in states):
+            self._speed.record(taken.cost_tokens, time.monotonic() - started_s)
+        return states
+
+    def _report(
+        self, taken: Taken, items: Sequence[Waiting], started_s: float, non_finite: int
+    ) -> None:
+        lengths = [len(group.input.ids) for group in taken.groups]
         report = BatchReport(
-            lane=taken.lane,
             size=len(lengths),
             tokens=sum(lengths),
             padded_tokens=sum(lengths) if self._backend.packed else padded_tokens(lengths),
             budget_tokens=self._queue.limits.budget_tokens,
-            waits_ms=tuple((started_s - item.enqueued_s) * 1e3 for item in self._running),
-            duplicates=len(self._running) - len(lengths),
+            waits_ms=tuple((i.terms.lane, (started_s - i.enqueued_s) * 1e3) for i in items),
+            duplicates=len(items) - len(lengths),
             cancelled=taken.cancelled,
             expired=len(taken.expired),
             non_finite=non_finite,
@@ -158,30 +194,41 @@ def padded_tokens(lengths: Sequence[int]) -> int:
     return max(lengths, default=0) * len(lengths)
 
 
-def forward_each(backend: Backend, inputs: Sequence[ModelInput]) -> list[Vectors | Exception]:
+def forward_each(
+    forward: Callable[[Sequence[ModelInput]], list[Vectors]], inputs: Sequence[ModelInput]
+) -> list[Vectors | Exception]:
     """What the model gives for each input, or the error of the inputs that fail even alone.
 
     A batch that fails is halved and retried, so one bad input, or memory for a smaller batch only,
     costs its neighbours time and nothing else.
     """
     try:
-        return list(backend.forward(inputs))
+        return list(forward(inputs))
     except Exception as error:  # noqa: BLE001 - handed on to the input that causes it
         if len(inputs) == 1:
-            return [error]
+            return [_of_one(error, inputs[0])]
     middle = len(inputs) // 2
-    return forward_each(backend, inputs[:middle]) + forward_each(backend, inputs[middle:])
+    return forward_each(forward, inputs[:middle]) + forward_each(forward, inputs[middle:])
+
+
+def _of_one(error: Exception, item: ModelInput) -> Exception:
+    if not isinstance(error, MemoryError):
+        return error
+    failure = ModelError(f"not enough memory for an input of {len(item.ids)} tokens")
+    failure.__cause__ = error
+    return failure
 
 
 def _fail(items: Sequence[Waiting], error: Exception) -> None:
     settle([(item, error) for item in items])
 
 
-def _reduce(item: Waiting, state: Vectors | Exception) -> Any:
+def _reduce(work: Work[Any], state: Vectors | Exception) -> Any:
     if isinstance(state, Exception):
         return state
     try:
-        return item.work.reduce(require_finite(state))
+        value = work.reduce(require_finite(state))
+        return require_finite(value) if isinstance(value, np.ndarray) else value
     except Exception as error:  # noqa: BLE001 - handed on to the caller of this input
         return error
 

@@ -22,8 +22,9 @@ from serve.http.services import services
 from serve.loaded_model import LoadedModel
 from serve.requests import Timings
 
-# What a query never is: a request with more inputs than one batch of a client.
-_MOST_INTERACTIVE_INPUTS = 32
+# What a query never is: more texts to embed, or more candidates, than these.
+_MOST_QUERIES = 32
+MOST_CANDIDATES = 256
 _MILLISECONDS = re.compile(r"[0-9]{1,12}")
 _TENANT = re.compile(r"[ -~]{1,128}")
 
@@ -43,9 +44,9 @@ Result = TypeVar("Result", bound=Costed)
 T = TypeVar("T")
 
 
-def lane_for(inputs: int) -> Lane:
-    """The lane of an embedding request that names none."""
-    return "bulk" if inputs > _MOST_INTERACTIVE_INPUTS else "interactive"
+def lane_for(inputs: int, most: int = _MOST_QUERIES) -> Lane:
+    """The lane of a request that names none: interactive for up to `most` inputs."""
+    return "bulk" if inputs > most else "interactive"
 
 
 def terms_of(request: Request, lane: Lane = "interactive") -> Terms:

@@ -114,9 +114,8 @@ class Metrics:
         self._dropped["expired"].inc(report.expired)
         self._duplicates.inc(report.duplicates)
         self._non_finite.inc(report.non_finite)
-        waits = self._waits[report.lane]
-        for wait_ms in report.waits_ms:
-            waits.observe(wait_ms / 1e3)
+        for lane, wait_ms in report.waits_ms:
+            self._waits[lane].observe(wait_ms / 1e3)
         if report.size:
             self._batch_size.observe(report.size)
             self._batch_tokens.observe(report.padded_tokens)

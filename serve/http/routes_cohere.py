@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ragplane.core.errors import LimitError
 from serve.http.answers import CohereAnswer
-from serve.http.inference import infer, terms_of
+from serve.http.inference import MOST_CANDIDATES, infer, lane_for, terms_of
 from serve.http.operations import post
 from serve.http.schemas import CohereRerankBody, check_batch, check_texts
 from serve.http.services import Services
@@ -30,7 +30,7 @@ async def rerank(request: Request, body: CohereRerankBody, at: Services) -> Resp
         query=body.query,
         texts=texts,
         max_text_tokens=body.max_tokens_per_doc,
-        terms=terms_of(request),
+        terms=terms_of(request, lane_for(len(texts), MOST_CANDIDATES)),
     )
     result, headers = await infer(request, "rerank", model, at.encoder.run_rerank, asked)
     results: list[dict[str, Any]] = [

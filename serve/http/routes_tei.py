@@ -14,7 +14,7 @@ from ragplane.core.errors import EmptyInputError, InputError
 from serve.backends.base import TokenIds
 from serve.encoder import Predictions
 from serve.http.answers import Label, RankedText, TermWeight
-from serve.http.inference import infer, lane_for, terms_of
+from serve.http.inference import MOST_CANDIDATES, infer, lane_for, terms_of
 from serve.http.operations import post
 from serve.http.rows import float_row, join_rows
 from serve.http.schemas import (
@@ -86,7 +86,7 @@ async def rerank(request: Request, body: RerankBody, at: Services) -> Response:
         truncate=body.truncate,
         direction=body.truncation_direction,
         raw_scores=body.raw_scores,
-        terms=terms_of(request),
+        terms=terms_of(request, lane_for(len(body.texts), MOST_CANDIDATES)),
     )
     result, headers = await infer(request, "rerank", model, at.encoder.run_rerank, asked)
     ranked = [
@@ -108,7 +108,7 @@ async def predict(request: Request, body: PredictBody, at: Services) -> Response
         truncate=body.truncate,
         direction=body.truncation_direction,
         raw_scores=body.raw_scores,
-        terms=terms_of(request),
+        terms=terms_of(request, lane_for(len(inputs), MOST_CANDIDATES)),
     )
     result, headers = await infer(request, "predict", model, at.encoder.run_predict, asked)
     rows = _labelled(result, model.files.labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -13,9 +13,11 @@ from ragplane.core.errors import EmptyInputError, LimitError
 from ragplane.core.tokens import TextTokenizer
 from serve.backends.base import TokenIds
 from serve.http.answers import Token
+from serve.http.inference import lane_for, terms_of
 from serve.http.operations import post
 from serve.http.schemas import DecodeBody, TokenizeBody, as_inputs, check_batch, check_texts
 from serve.http.services import Services
+from serve.loaded_model import LoadedModel
 
 JSON = "application/json"
 
@@ -33,7 +35,7 @@ async def tokenize(request: Request, body: TokenizeBody, at: Services) -> Respon
         special = body.add_special_tokens
         return orjson.dumps([_tokens(model.tokenizer, prompt + text, special) for text in texts])
 
-    return Response(await at.encoder.off_loop(content), media_type=JSON)
+    return await _answer(request, model, at, len(texts), content)
 
 
 @post("/decode", body=DecodeBody, answer=list[str], inference=False)
@@ -49,10 +51,19 @@ async def decode(request: Request, body: DecodeBody, at: Services) -> Response:
         decode = model.tokenizer.decode
         return orjson.dumps([decode(ids, skip_special_tokens=skip) for ids in rows])
 
-    return Response(await at.encoder.off_loop(content), media_type=JSON)
+    return await _answer(request, model, at, len(rows), content)
 
 
 OPERATIONS = (tokenize, decode)
+
+
+async def _answer(
+    request: Request, model: LoadedModel, at: Services, inputs: int, content: Callable[[], bytes]
+) -> Response:
+    """As every route: with a permit, and on the threads of its lane."""
+    terms = terms_of(request, lane_for(inputs))
+    with model.batcher.admit(terms):
+        return Response(await at.encoder.tokenizers.run(terms.lane, content), media_type=JSON)
 
 
 def _check_ids(rows: Sequence[TokenIds], vocabulary: int) -> None:

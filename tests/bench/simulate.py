@@ -63,14 +63,20 @@ def play(arrivals: Iterable[Arrival], backend: Backend, *, fair: bool, until_s: 
     coming = deque(sorted(arrivals, key=lambda arrival: arrival.at_s))
     waiting: dict[Flow, deque[Arrival]] = {}
     clock, now_s, outcome = Clock(), 0.0, Outcome()
+    served_s: dict[Flow, float] = {}
     while now_s < until_s and (coming or waiting):
         if not waiting:
             now_s = max(now_s, coming[0].at_s)
         while coming and coming[0].at_s <= now_s:
             arrival = coming.popleft()
             waiting.setdefault(arrival.flow if fair else _ONE_FLOW, deque()).append(arrival)
-        batch = _batch(clock, waiting, backend)
-        clock = _charged(clock, batch, waiting, backend, now_s)
+        unserved_s = {
+            flow: now_s - max(served_s.get(flow, 0.0), queue[0].at_s)
+            for flow, queue in waiting.items()
+        }
+        batch = _batch(turn(clock, unserved_s), waiting, backend)
+        served_s |= dict.fromkeys(batch, now_s)
+        clock = _charged(clock, batch, waiting, backend)
         for arrival in chain.from_iterable(batch.values()):
             outcome.note(arrival, now_s)
         lengths = [arrival.tokens for arrival in chain.from_iterable(batch.values())]
@@ -80,10 +86,9 @@ def play(arrivals: Iterable[Arrival], backend: Backend, *, fair: bool, until_s: 
 
 
 def _batch(
-    clock: Clock, waiting: dict[Flow, deque[Arrival]], backend: Backend
+    flows: Sequence[Flow], waiting: dict[Flow, deque[Arrival]], backend: Backend
 ) -> dict[Flow, list[Arrival]]:
-    """Take the next micro-batch out of `waiting`."""
-    flows = turn(clock, waiting)
+    """Take the next micro-batch, of these flows, out of `waiting`."""
     share = max(1, WINDOW // len(flows))
     window = [(flow, arrival) for flow in flows for arrival in islice(waiting[flow], share)]
     lengths = [arrival.tokens for _, arrival in window]
@@ -102,14 +107,12 @@ def _charged(
     batch: dict[Flow, list[Arrival]],
     waiting: dict[Flow, deque[Arrival]],
     backend: Backend,
-    now_s: float,
 ) -> Clock:
     used = {
         flow: sum(backend.cost.tokens([one.tokens]) for one in taken)
         for flow, taken in batch.items()
     }
-    bulk = (now_s - queue[0].at_s for flow, queue in waiting.items() if flow.lane == "bulk")
-    return charge(clock, used, waiting, max(bulk, default=0.0))
+    return charge(clock, used, waiting)
 
 
 def queries(tenant: str, per_s: float, until_s: float, seed: int) -> Iterator[Arrival]:

@@ -45,7 +45,7 @@ def test_dense_layers_are_read_and_hashed(tmp_path: Path) -> None:
     assert (files.dimensions, files.normalize) == (3, False)
     assert files.dense == (DenseLayer(weights, 3, "relu", residual=False),)
     first = files.weights_sha256()
-    weights.write_bytes(b"other")
+    weights.write_bytes(b"others")
     assert files.weights_sha256() != first
 
 

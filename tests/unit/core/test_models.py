@@ -112,6 +112,14 @@ def test_hash_follows_weights_and_configuration(tmp_path: Path) -> None:
     assert len({first, second, files.weights_sha256()}) == 3
 
 
+def test_weights_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_model(tmp_path)
+    files, again = read_model(str(folder)), read_model(str(folder), pooling="cls")
+    first = files.weights_sha256()
+    monkeypatch.setattr(Path, "open", pytest.fail)
+    assert again.weights_sha256() == first
+
+
 def test_onnx_is_read_where_there_are_no_safetensors(tmp_path: Path) -> None:
     folder = make_model(tmp_path, weights=None)
     (folder / "onnx").mkdir()
@@ -127,6 +135,7 @@ def test_onnx_is_read_where_there_are_no_safetensors(tmp_path: Path) -> None:
 
 
 def test_pickle_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
+    """Behaviour 31."""
     folder = make_model(tmp_path, weights="pytorch_model.bin")
     with pytest.raises(ModelError, match=r"pytorch_model\.bin is a pickle"):
         read_model(str(folder))

@@ -12,7 +12,7 @@ import pytest
 
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles, SpladeHead, read_model
-from ragplane.core.onnx_export import exported_graph, graph_path
+from ragplane.core.onnx_export import exported_graph, graph_path, scratch_prefix
 from ragplane.core.onnx_trace import PARITY_TOLERANCE, export
 from tests.unit.core.model_folders import make_model
 from tests.unit.serve.families import save_bert
@@ -70,8 +70,14 @@ def test_failed_export_gives_its_last_line(
     interpreter.write_text('#!/bin/sh\necho "Traceback:" >&2\necho "Error: bad header" >&2\nexit 1')
     interpreter.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(interpreter))
+    cache = tmp_path / "cache"
+    killed = cache / f"{scratch_prefix(graph_path(files, cache))}abc"
+    other = cache / "another-model.tmpabc"
+    for folder in (killed, other):
+        (folder / "plain").mkdir(parents=True)
     with pytest.raises(ModelError, match="export to ONNX failed: Error: bad header"):
-        exported_graph(files, tmp_path / "cache")
+        exported_graph(files, cache)
+    assert (killed.exists(), other.exists()) == (False, True)
     assert not list((tmp_path / "cache").rglob("*.onnx"))
 
 

@@ -169,6 +169,7 @@ def test_is_unicode_tells_lone_surrogates(text: str, valid: bool) -> None:
 
 
 def test_shipped_padding_and_truncation_are_stripped(tmp_path: Path) -> None:
+    """Behaviour 18."""
     spec = json.loads(TOKENIZER_FILE.read_text(encoding="utf-8"))
     spec["truncation"] = {
         "direction": "Right",

@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from ragplane.core.errors import (
 )
 from serve.backends.base import ModelInput, TokenIds
 from serve.batching.batcher import Batcher
+from serve.batching.cost import CostModel, Speed
 from serve.batching.queue import Limits
 from serve.batching.work import BatchReport, Lane, Terms, Work
 from serve.encoder import Vectors
@@ -36,6 +38,7 @@ class StubBackend:
 
     def __init__(self) -> None:
         self.batches: list[list[TokenIds]] = []
+        self.memory_for = 1000
         self.gate = threading.Event()
         self.gate.set()
 
@@ -45,6 +48,8 @@ class StubBackend:
         self.gate.wait(10)
         if any(DEADLY in ids for ids in batch):
             raise SystemExit("the driver is gone")
+        if len(batch) > self.memory_for:
+            raise MemoryError
         if any(BAD in ids for ids in batch):
             raise ModelError("bad input")
         return [_state(ids) for ids in batch]
@@ -59,6 +64,13 @@ def work(*ids: int) -> Work[float]:
     return Work(ModelInput(ids), lambda tokens: float(tokens.sum()))
 
 
+def make(backend: StubBackend, max_requests: int, limits: Limits, **changes: Any) -> Batcher:
+    cost, speed = CostModel(packed=False), Speed(100_000)
+    return Batcher(
+        backend, max_requests=max_requests, limits=limits, cost=cost, speed=speed, **changes
+    )
+
+
 @pytest.fixture
 def backend() -> StubBackend:
     return StubBackend()
@@ -71,9 +83,7 @@ def reports() -> list[BatchReport]:
 
 @pytest.fixture
 async def batcher(backend: StubBackend, reports: list[BatchReport]) -> AsyncIterator[Batcher]:
-    batcher = Batcher(
-        backend, max_requests=2, limits=Limits(64), restart_after_s=0.05, stuck_after_s=2.0
-    )
+    batcher = make(backend, 2, Limits(64), restart_after_s=0.05, stuck_after_s=2.0)
     batcher.listen(reports.append)
     yield batcher
     backend.gate.set()
@@ -104,6 +114,7 @@ async def test_results_keep_the_order_and_the_budget(
 
 
 async def test_duplicates_run_once(batcher: Batcher, reports: list[BatchReport]) -> None:
+    """Behaviour 11."""
     done = await batcher.run([work(1, 2), work(3), work(1, 2), work(1, 2)])
     assert [item.value for item in done] == [3, 3, 3, 3]
     assert sum(report.duplicates for report in reports) == 2
@@ -138,7 +149,7 @@ async def test_a_listener_that_fails_costs_nobody_a_result(batcher: Batcher) -> 
 
 
 async def test_the_budget_is_what_was_set(backend: StubBackend, reports: list[BatchReport]) -> None:
-    batcher = Batcher(backend, max_requests=2, limits=Limits(5000))
+    batcher = make(backend, 2, Limits(5000))
     batcher.listen(reports.append)
     await batcher.run([work(*[n] * 100) for n in range(50)])
     assert [(report.size, report.budget_tokens) for report in reports] == [(50, 5000)]
@@ -155,6 +166,7 @@ async def test_an_input_over_the_budget_runs_alone(batcher: Batcher, backend: St
 async def test_a_bad_input_fails_itself_only(
     batcher: Batcher, backend: StubBackend, poison: int, error: type[Exception]
 ) -> None:
+    """Behaviour 9."""
     backend.gate.clear()
     blocker = asyncio.create_task(batcher.run([work(9)]))
     await until(lambda: backend.batches)
@@ -252,7 +264,7 @@ async def test_draining_refuses_new_requests_and_waits_for_open_ones(batcher: Ba
 
 async def test_a_forward_pass_that_hangs_fails_who_waits(backend: StubBackend) -> None:
     """Behaviour 10: nobody waits for ever."""
-    batcher = Batcher(backend, max_requests=9, limits=Limits(64), stuck_after_s=0.05)
+    batcher = make(backend, 9, Limits(64), stuck_after_s=0.05)
     backend.gate.clear()
     hanging = asyncio.create_task(batcher.run([work(1)]))
     await until(lambda: backend.batches)
@@ -268,7 +280,7 @@ async def test_a_forward_pass_that_hangs_fails_who_waits(backend: StubBackend) -
 
 
 async def test_closing_fails_what_waits(backend: StubBackend) -> None:
-    batcher = Batcher(backend, max_requests=2, limits=Limits(64))
+    batcher = make(backend, 2, Limits(64))
     backend.gate.clear()
     blocker = asyncio.create_task(batcher.run([work(9)]))
     await until(lambda: backend.batches)
@@ -299,12 +311,12 @@ async def test_a_query_overtakes_a_backlog(
     assert (await query)[0].value == 7
     await crawl
     assert backend.batches[1] == [(7,)]
-    assert [report.lane for report in reports][:2] == ["bulk", "interactive"]
+    assert [report.waits_ms[0][0] for report in reports][:2] == ["bulk", "interactive"]
     assert all(len(report.waits_ms) == report.size for report in reports)
 
 
 async def test_fifo_keeps_the_order_of_arrival(backend: StubBackend) -> None:
-    batcher = Batcher(backend, max_requests=9, limits=Limits(40), scheduling="fifo")
+    batcher = make(backend, 9, Limits(40), scheduling="fifo")
     backend.gate.clear()
     lane: Lane = "bulk"
     crawl = asyncio.create_task(batcher.run([work(*[n] * 40) for n in (1, 2, 3)], Terms(lane)))
@@ -318,7 +330,7 @@ async def test_fifo_keeps_the_order_of_arrival(backend: StubBackend) -> None:
 
 
 async def test_a_batch_holds_no_more_inputs_than_set(backend: StubBackend) -> None:
-    batcher = Batcher(backend, max_requests=9, limits=Limits(1000, max_inputs=2))
+    batcher = make(backend, 9, Limits(1000, max_inputs=2))
     await batcher.run([work(n) for n in range(1, 8)])
     assert max(map(len, backend.batches)) == 2
     await batcher.aclose()
@@ -326,7 +338,7 @@ async def test_a_batch_holds_no_more_inputs_than_set(backend: StubBackend) -> No
 
 async def test_a_flood_leaves_room_for_others(backend: StubBackend) -> None:
     """Behaviours 4 and 8."""
-    batcher = Batcher(backend, max_requests=16, limits=Limits(64))
+    batcher = make(backend, 16, Limits(64))
     flood = Terms("bulk", "crawler")
     with contextlib.ExitStack() as opened:
         for _ in range(16):
@@ -344,3 +356,85 @@ async def test_a_deadline_is_refused_before_any_work_is_done(
     with pytest.raises(DeadlineError), batcher.admit(Terms(deadline_s=time.monotonic() - 1)):
         pass
     assert backend.batches == []
+
+
+async def test_a_deadline_is_kept_while_the_model_is_busy(
+    batcher: Batcher, backend: StubBackend
+) -> None:
+    backend.gate.clear()
+    blocker = asyncio.create_task(batcher.run([work(9)]))
+    await until(lambda: backend.batches)
+    started_s = time.monotonic()
+    with pytest.raises(DeadlineError, match="passed") as raised:
+        await batcher.run([work(1)], Terms(deadline_s=started_s + 0.1))
+    assert raised.value.retry_after_s >= 1
+    assert time.monotonic() - started_s < 1
+    backend.gate.set()
+    await blocker
+
+
+async def test_what_was_given_up_counts_no_more(batcher: Batcher, backend: StubBackend) -> None:
+    """Behaviour 6: permits, sizes and tokens are free at once, and the ids too."""
+    backend.gate.clear()
+    blocker = asyncio.create_task(batcher.run([work(9)]))
+    await until(lambda: backend.batches)
+    gone = asyncio.create_task(batcher.run([work(*[n] * 50) for n in range(1, 100)]))
+    await until(lambda: queued(batcher) == 99)
+    gone.cancel()
+    await asyncio.wait([gone])
+    assert queued(batcher) == 0
+    backend.gate.set()
+    await blocker
+    assert (await batcher.run([work(3)]))[0].value == 3
+    assert backend.batches == [[(9,)], [(3,)]]
+
+
+async def test_what_waits_is_bounded(backend: StubBackend) -> None:
+    """Behaviours 7 and 8: refused as a whole, and nothing of it runs."""
+    batcher = make(backend, 9, Limits(64), max_waiting_tokens=100)
+    backend.gate.clear()
+    blocker = asyncio.create_task(batcher.run([work(*[9] * 200)]))  # alone it may be longer
+    await until(lambda: backend.batches)
+    waiting = asyncio.create_task(batcher.run([work(*[1] * 60)]))
+    await until(lambda: queued(batcher) == 1)
+    with pytest.raises(OverloadedError, match="60 tokens wait"):
+        await batcher.run([work(2), work(*[3] * 50)])
+    backend.gate.set()
+    await asyncio.gather(blocker, waiting)
+    assert not any(batch[0][0] in (2, 3) for batch in backend.batches)
+    await batcher.aclose()
+
+
+async def test_closing_does_not_wait_for_a_stuck_pass(
+    backend: StubBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serve.batching.worker._CLOSE_WITHIN_S", 0.05)
+    batcher = make(backend, 9, Limits(64))
+    backend.gate.clear()
+    hanging = asyncio.create_task(batcher.run([work(1)]))
+    await until(lambda: backend.batches)
+    await batcher.aclose()
+    with pytest.raises(UnavailableError, match="closed"):
+        await hanging
+    assert not batcher.accepts
+    with pytest.raises(UnavailableError, match="closed"), batcher.admit():
+        pass
+    backend.gate.set()
+
+
+async def test_a_result_that_is_not_finite_is_an_error(batcher: Batcher) -> None:
+    """Behaviour 20: also where only the reduction overflows."""
+    huge = Work(ModelInput((1,)), lambda tokens: np.full(3, np.inf, np.float32))
+    with pytest.raises(NonFiniteError):
+        await batcher.run([huge])
+
+
+async def test_out_of_memory_halves_the_batch(batcher: Batcher, backend: StubBackend) -> None:
+    """Behaviour 9: halved and retried, then the item fails."""
+    backend.memory_for = 2
+    done = await batcher.run([work(n) for n in range(1, 8)])
+    assert [item.value for item in done] == list(range(1, 8))
+    backend.memory_for = 0
+    with pytest.raises(ModelError, match="not enough memory for an input of 1 tokens"):
+        await batcher.run([work(1)])
+    assert batcher.healthy

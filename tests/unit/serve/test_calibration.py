@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,24 +57,84 @@ def test_the_micro_batch_is_as_small_as_full_speed_allows(
     assert Calibration(fixed_s, tokens_per_s, math.inf).micro_batch_tokens(limit) == expected
 
 
+def test_what_is_not_measured_has_a_default() -> None:
+    nothing = fit([])
+    assert nothing.tokens_per_s == 20_000
+    assert (nothing.micro_batch_tokens(16384), nothing.micro_batch_tokens(300)) == (1024, 300)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_timings_give_a_line_only(count: int) -> None:
+    found = fit(timings(0.002, 4e-5, 100.0)[:count])
+    assert found.attention_tokens == math.inf
+    assert 1_000 < found.tokens_per_s < 40_000
+    assert found.micro_batch_tokens(16384) >= 512
+
+
+def test_equal_lengths_say_nothing_about_attention() -> None:
+    found = fit([Timing(n, 4, 0.001 + 4e-5 * n * 4) for n in (1, 16, 32, 8, 4, 2)])
+    assert found.attention_tokens == math.inf
+    assert found.fixed_s == pytest.approx(0.001, rel=1e-3)
+    assert found.tokens_per_s == pytest.approx(25_000, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_noise_makes_a_wild_claim(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    noisy = [
+        Timing(t.size, t.length, t.seconds * random.uniform(1, 8))
+        for t in timings(0.002, 4e-5, 800.0)
+    ]
+    found = fit(noisy)
+    best = max(t.size * t.length / t.seconds for t in noisy)
+    assert 0 < found.tokens_per_s <= 1.5 * best * (1 + 1e-9)
+    assert found.attention_tokens >= 128
+    assert 0 <= found.fixed_s <= min(t.seconds for t in noisy)
+
+
 class CountingBackend:
-    """Remembers its batches."""
+    """Remembers its batches; each takes `seconds` of the test's own clock."""
 
     name, dtype, packed = "stub", "float32", True
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock, seconds: float = 0.001) -> None:
         self.batches: list[tuple[int, int]] = []
+        self._clock = clock
+        self._seconds = seconds
 
     def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         self.batches.append((len(inputs), len(inputs[0].ids)))
+        self._clock.now_s += self._seconds
         return [np.zeros((len(item.ids), 4), np.float32) for item in inputs]
 
 
-def test_calibration_is_bounded_and_keeps_to_the_model() -> None:
-    """Behaviour 28."""
+class Clock:
+    """In place of the system's."""
+
+    now_s = 0.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("serve.backends.calibration.time.perf_counter", lambda: clock.now_s)
+    return clock
+
+
+def test_calibration_keeps_to_the_model(clock: Clock) -> None:
     files = read_model("bundled")
-    backend, hurried = CountingBackend(), CountingBackend()
-    calibrate(backend, files, limit_s=60)
-    assert max(length for _, length in backend.batches) <= files.max_tokens
-    calibrate(hurried, files, limit_s=0)
-    assert len(set(hurried.batches)) == 2 < len(set(backend.batches))
+    for max_tokens, longest in ((256, 256), (4, 4), (100, 100)):
+        backend = CountingBackend(clock)
+        found = calibrate(backend, replace(files, max_tokens=max_tokens), limit_s=60)
+        assert max(length for _, length in backend.batches) == longest
+        assert 0 < found.tokens_per_s < 1e9
+
+
+@pytest.mark.parametrize(
+    ("pass_s", "limit_s", "passes"), [(0.001, 0.0, 0), (5.0, 1.0, 1), (5.0, 6.0, 2), (1.0, 3.5, 4)]
+)
+def test_calibration_is_bounded(clock: Clock, pass_s: float, limit_s: float, passes: int) -> None:
+    """Behaviour 28."""
+    backend = CountingBackend(clock, pass_s)
+    calibrate(backend, read_model("bundled"), limit_s)
+    assert len(backend.batches) == passes

@@ -11,15 +11,13 @@ QUERY, CRAWL = Flow("interactive", "a"), Flow("bulk", "a")
 OTHER = Flow("bulk", "b")
 
 
-def served(
-    waiting: Callable[[int], Iterable[Flow]], rounds: int, *, oldest_bulk_s: float = 0.0
-) -> list[Flow]:
+def served(waiting: Callable[[int], Iterable[Flow]], rounds: int) -> list[Flow]:
     """Who was served when, each batch costing 100 tokens."""
     clock, order = Clock(), []
     for step in range(rounds):
         flows = list(waiting(step))
-        flow = turn(clock, flows)[0]
-        clock = charge(clock, {flow: 100.0}, flows, oldest_bulk_s)
+        flow = turn(clock, dict.fromkeys(flows, 0.0))[0]
+        clock = charge(clock, {flow: 100.0}, flows)
         order.append(flow)
     return order
 
@@ -47,23 +45,35 @@ def test_who_was_idle_saves_up_no_claim() -> None:
     assert Counter(order[50:]) == {CRAWL: 25, OTHER: 25}
 
 
-def test_a_starved_bulk_lane_gets_half() -> None:
-    counts = Counter(served(lambda _: [CRAWL, QUERY], 100, oldest_bulk_s=MAX_AGE_S + 1))
-    assert counts == {QUERY: 50, CRAWL: 50}
+def test_who_was_not_served_for_long_goes_first() -> None:
+    """Behaviour 3: however many names a client makes up, nobody starves."""
+    fresh = [Flow("bulk", f"made up {number}") for number in range(3)]
+    waits = {**dict.fromkeys(fresh, 0.0), CRAWL: MAX_AGE_S + 1, OTHER: MAX_AGE_S + 2}
+    clock = charge(Clock(), {CRAWL: 900.0, OTHER: 900.0}, waits)
+    assert turn(clock, waits)[:2] == [OTHER, CRAWL]
+    assert turn(clock, {**waits, CRAWL: 0.0, OTHER: 0.0})[0] in fresh
+
+
+def test_a_starved_crawler_still_does_not_overtake_the_other_lane() -> None:
+    clock = charge(Clock(), {CRAWL: 900.0}, [CRAWL, QUERY])
+    assert turn(clock, {CRAWL: MAX_AGE_S + 1, QUERY: 0.0}) == [QUERY]
 
 
 def test_a_batch_of_several_tenants_is_charged_to_each() -> None:
-    clock = charge(Clock(), {CRAWL: 300.0, OTHER: 100.0}, [CRAWL, OTHER], 0.0)
-    assert turn(clock, [CRAWL, OTHER]) == [OTHER, CRAWL]
+    clock = charge(Clock(), {CRAWL: 300.0, OTHER: 100.0}, [CRAWL, OTHER])
+    assert turn(clock, {CRAWL: 0.0, OTHER: 0.0}) == [OTHER, CRAWL]
 
 
-def test_tenants_that_left_are_forgotten() -> None:
-    clock = Clock()
-    for number in range(1000):
-        flow = Flow("interactive", f"tenant {number}")
-        clock = charge(clock, {flow: 10.0}, [], 0.0)
-    assert len(clock.tenants["interactive"].of) <= 2
+def test_made_up_tenants_are_forgotten() -> None:
+    """Behaviour 30."""
+    alone = beside = Clock()
+    for number in range(5000):
+        flow = Flow("interactive", f"made up {number}")
+        alone = charge(alone, {flow: 10.0}, [])
+        beside = charge(beside, {flow: 10.0}, [QUERY])
+    assert len(alone.tenants["interactive"].of) <= 1
+    assert len(beside.tenants["interactive"].of) <= 1100
 
 
 def test_nobody_waits_nobody_is_served() -> None:
-    assert turn(Clock(), []) == []
+    assert turn(Clock(), {}) == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ class NoBackend:
         raise NotImplementedError
 
 
-OPENED = OpenedBackend(NoBackend(), CostModel(packed=False), Speed(), 256, None)
+OPENED = OpenedBackend(NoBackend(), CostModel(packed=False), Speed(1000), 256, None, 0.0)
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ async def test_the_default_prompt(prompted: LoadedModel, settings: Settings) -> 
 async def test_a_default_prompt_of_the_settings(prompted: LoadedModel, settings: Settings) -> None:
     given = settings.model_copy(update={"default_prompt": "given: "})
     named = settings.model_copy(update={"default_prompt_name": "sts"})
-    models = [LoadedModel(prompted.files, OPENED, one) for one in (given, named)]
+    models = [LoadedModel(prompted.files, OPENED, one, is_main=True) for one in (given, named)]
     assert [model.prompt_named(None) for model in models] == ["given: ", "same: "]
     assert len({model.fingerprint() for model in (prompted, *models)}) == 3
     for update in (
@@ -70,8 +72,10 @@ async def test_a_default_prompt_of_the_settings(prompted: LoadedModel, settings:
         {"default_prompt": "", "default_prompt_name": "sts"},
     ):
         with pytest.raises(ConfigError, match="default_prompt"):
-            LoadedModel(prompted.files, OPENED, settings.model_copy(update=update))
-    for model in (prompted, *models):
+            LoadedModel(prompted.files, OPENED, settings.model_copy(update=update), is_main=True)
+    other = LoadedModel(prompted.files, OPENED, given)
+    assert other.prompt_named(None) == ""
+    for model in (prompted, other, *models):
         await model.batcher.aclose()
 
 
@@ -80,6 +84,21 @@ async def test_the_fingerprint_tells_prompts_apart(
 ) -> None:
     assert prompted.fingerprint() != encoder.registry.any().fingerprint()
     await prompted.batcher.aclose()
+
+
+async def test_the_fingerprint_follows_what_shapes_the_tokens(
+    prompted: LoadedModel, settings: Settings, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(prompted.files.folder, tmp_path / "copy")
+    with (folder / "tokenizer.json").open("a") as tokenizer:
+        tokenizer.write("\n")
+    others = [
+        LoadedModel(replace(prompted.files, max_tokens=100), OPENED, settings),
+        LoadedModel(replace(prompted.files, folder=folder), OPENED, settings),
+    ]
+    assert len({model.fingerprint() for model in (prompted, *others)}) == 3
+    for model in (prompted, *others):
+        await model.batcher.aclose()
 
 
 def test_token_cache_is_bounded_by_bytes_and_drops_the_least_recent() -> None:

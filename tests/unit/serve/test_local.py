@@ -62,6 +62,7 @@ async def test_concurrent_requests_get_their_own_answers(encoder: LocalEncoder) 
 
 
 async def test_cut_dimensions_are_renormalised(encoder: LocalEncoder) -> None:
+    """Behaviour 17."""
     whole = (await encoder.embed(["a boat"])).vectors[0]
     cut, _ = await encoder.run_embed(
         encoder.registry.any(), EmbedRequest(inputs=["a boat"], dimensions=64)

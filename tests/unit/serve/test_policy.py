@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serve.batching.cost import CostModel, Speed
+from serve.batching.fairness import Flow
 from serve.batching.policy import admits, compose, tokens_ahead
 
 PACKED, PADDED = CostModel(packed=True), CostModel(packed=False)
@@ -55,13 +56,18 @@ def test_a_cost_grown_one_by_one_is_the_cost_of_all(lengths: list[int], packed: 
 
 
 def test_speed_follows_what_was_measured() -> None:
-    speed = Speed()
-    assert speed.seconds_for(1000) == 0
-    speed.record(1000, 1.0)
+    speed = Speed(1000)
     assert speed.seconds_for(500) == pytest.approx(0.5)
     for _ in range(50):
         speed.record(2000, 1.0)
     assert speed.seconds_for(2000) == pytest.approx(1.0, rel=0.01)
+
+
+def test_tiny_batches_do_not_look_slow() -> None:
+    speed = Speed(20_000, fixed_s=0.004)
+    for _ in range(50):
+        speed.record(12, 0.004 + 12 / 20_000)
+    assert speed.seconds_for(8192) == pytest.approx(0.004 + 8192 / 20_000, rel=0.2)
 
 
 def test_past_the_limit_only_small_flows_get_in() -> None:
@@ -72,7 +78,17 @@ def test_past_the_limit_only_small_flows_get_in() -> None:
     assert not admits(640, 0, 512)
 
 
-def test_bulk_waits_for_both_lanes_and_interactive_for_its_own() -> None:
-    waiting = {"interactive": 10.0, "bulk": 1000.0}
-    assert tokens_ahead("interactive", waiting, 5) == 15
-    assert tokens_ahead("bulk", waiting, 5) == 1015
+def test_a_small_limit_has_no_reserve() -> None:
+    assert not admits(2, 0, 2)
+    assert admits(8, 0, 8)
+
+
+def test_a_flow_waits_for_its_share_and_bulk_for_the_other_lane_too() -> None:
+    """Behaviour 4: a flood of one tenant makes nobody else late."""
+    flood, other = Flow("interactive", "a"), Flow("interactive", "b")
+    bulk = Flow("bulk", "a")
+    waiting = {flood: 1000.0, bulk: 500.0}
+    assert tokens_ahead(other, waiting, 10) == 20
+    assert tokens_ahead(flood, waiting, 10) == 1010
+    assert tokens_ahead(bulk, waiting, 10) == 1510
+    assert tokens_ahead(other, {}, 10) == 10

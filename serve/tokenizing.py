@@ -1,0 +1,55 @@
+"""The threads that tokenise, apart from the event loop: a pool for each lane."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from ragplane.core.errors import UnavailableError
+from ragplane.core.telemetry import tracer
+from ragplane.core.tokens import TokenizedText
+from serve.batching.work import LANES, Lane
+from serve.requests import Timings
+
+# A long request takes its turn again after so many inputs.
+_SLICE = 64
+T = TypeVar("T")
+
+
+class TokenizerPools:
+    """A query never waits for the texts of a crawler to be tokenised."""
+
+    def __init__(self, threads: int) -> None:
+        """Each lane has `threads` of its own."""
+        self._pools = {lane: ThreadPoolExecutor(threads, f"tokenizer-{lane}") for lane in LANES}
+        self._closed = False
+
+    async def run(self, lane: Lane, function: Callable[..., T], *arguments: object) -> T:
+        """`function` on a thread of the lane. Raises UnavailableError once closed."""
+        if self._closed:
+            raise UnavailableError("the encoder is closed")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pools[lane], function, *arguments)
+
+    async def tokenize(
+        self,
+        lane: Lane,
+        prepare: Callable[[Sequence[T], int], list[TokenizedText]],
+        inputs: Sequence[T],
+    ) -> tuple[list[TokenizedText], Timings]:
+        """What `prepare` makes of `inputs`; it gets slices, each with its first position."""
+        started_s = time.perf_counter()
+        texts: list[TokenizedText] = []
+        with tracer.start_as_current_span("tokenize"):
+            for first in range(0, len(inputs), _SLICE):
+                texts += await self.run(lane, prepare, inputs[first : first + _SLICE], first)
+        return texts, Timings(tokenization_ms=(time.perf_counter() - started_s) * 1e3)
+
+    def close(self) -> None:
+        """Take no more; what was taken is finished."""
+        self._closed = True
+        for pool in self._pools.values():
+            pool.shutdown(wait=False)

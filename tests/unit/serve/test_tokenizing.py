@@ -1,0 +1,51 @@
+"""Tokenizer pools: lanes apart, long requests in turns."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from ragplane.core.errors import UnavailableError
+from ragplane.core.tokens import TokenizedText
+from serve.tokenizing import TokenizerPools
+
+
+def texts(inputs: Sequence[str], first: int) -> list[TokenizedText]:
+    return [TokenizedText((first + n,), (False,)) for n in range(len(inputs))]
+
+
+async def test_a_query_does_not_wait_for_a_crawler() -> None:
+    """Behaviour 4: also before the queue."""
+    pools, gate = TokenizerPools(1), threading.Event()
+    crawl = asyncio.create_task(pools.run("bulk", gate.wait, 10))
+    await asyncio.wait_for(pools.run("interactive", str, 1), 5)
+    assert not crawl.done()
+    gate.set()
+    await crawl
+    pools.close()
+
+
+async def test_long_requests_take_turns() -> None:
+    pools, order = TokenizerPools(1), []
+
+    def prepare(inputs: Sequence[str], first: int) -> list[TokenizedText]:
+        order.append((inputs[0], first))
+        return texts(inputs, first)
+
+    long = pools.tokenize("bulk", prepare, ["a"] * 200)
+    short = pools.tokenize("bulk", prepare, ["b"])
+    (got, timings), _ = await asyncio.gather(long, short)
+    assert [text.ids[0] for text in got] == list(range(200))
+    assert timings.tokenization_ms > 0
+    assert order.index(("b", 0)) < order.index(("a", 192))
+    pools.close()
+
+
+async def test_closed_pools_say_so() -> None:
+    pools = TokenizerPools(1)
+    pools.close()
+    with pytest.raises(UnavailableError, match="closed"):
+        await pools.run("bulk", str, 1)
