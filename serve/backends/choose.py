@@ -119,7 +119,7 @@ def _graph(files: ModelFiles, group: Sequence[Candidate], cache: Path) -> Path |
     try:
         return exported_graph(files, cache)
     except ModelError as error:
-        _log.warning("no graph; torch only", model=files.name, reason=str(error))
+        _log.warning("export failed; only torch is tried", model=files.name, reason=str(error))
         return None
 
 

@@ -59,7 +59,7 @@ def run_trial(
             __name__, *arguments, str(graph or ""), str(threads), timeout_s=timeout_s
         )
         speed, near = json.loads(output.splitlines()[-1])
-    except (ModelError, ValueError, LookupError) as error:
+    except (ModelError, ValueError, LookupError, TypeError) as error:
         _log.warning("backend left out", model=spec, **asdict(candidate), reason=str(error))
         return None
     return Trial(candidate, speed, near)

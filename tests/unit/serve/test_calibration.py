@@ -131,7 +131,8 @@ def test_calibration_keeps_to_the_model(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pass_s", "limit_s", "passes"), [(0.001, 0.0, 0), (5.0, 1.0, 1), (5.0, 6.0, 2), (1.0, 3.5, 4)]
+    ("pass_s", "limit_s", "passes"),
+    [(0.001, 0.0, 0), (5.0, 1.0, 1), (5.0, 6.0, 2), (1.0, 3.5, 4), (1.0, 99, 8), (0.001, 99, 15)],
 )
 def test_calibration_is_bounded(clock: Clock, pass_s: float, limit_s: float, passes: int) -> None:
     """Behaviour 28."""

@@ -75,8 +75,10 @@ async def test_a_model_that_fails_leaves_no_thread(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     with pytest.raises(ModelError):
         await load_models(Settings(home=tmp_path, extra_models=(str(folder),)))
-    left = set(threading.enumerate()) - before
-    assert not [thread for thread in left if not thread.name.startswith("asyncio")]
+    for thread in set(threading.enumerate()) - before:
+        if not thread.name.startswith("asyncio"):
+            thread.join(timeout=5)
+            assert not thread.is_alive(), thread.name
 
 
 @pytest.mark.parametrize("name", ["served_model_name", "default_prompt", "pooling"])
