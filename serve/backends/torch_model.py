@@ -30,7 +30,7 @@ def open_torch(files: ModelFiles, *, dtype: str, threads: int, device: str) -> B
     if facts is not None:
         from serve.backends.torch_packed import PackedTorchBackend
 
-        return PackedTorchBackend(files, facts, dtype=dtype, device=device)
+        return PackedTorchBackend(files, facts, dtype=dtype, threads=threads, device=device)
     from serve.backends.torch_padded import PaddedTorchBackend
 
     return PaddedTorchBackend(files, dtype=dtype, device=device)

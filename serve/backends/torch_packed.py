@@ -7,6 +7,8 @@ PyTorch's own linear layers; that path is not measured.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -19,19 +21,31 @@ from serve.backends.packed_bert import PackedBert, pack
 from serve.backends.packed_heads import make_head
 from serve.encoder import Vectors
 
+# A thread that gets fewer tokens than this waits for the others longer than it helps them.
+_LEAST_TOKENS = 64
+
 
 class PackedTorchBackend:
-    """One encoder and its head, without padding."""
+    """One encoder and its head, without padding.
+
+    A batch is split over the CPUs by inputs, and only what is left of them goes into each product:
+    CPUs that share a product wait for each other after every one of them, some hundred times a
+    pass.
+    """
 
     name = "torch"
     packed = True
 
-    def __init__(self, files: ModelFiles, facts: BertFacts, *, dtype: str, device: str) -> None:
+    def __init__(
+        self, files: ModelFiles, facts: BertFacts, *, dtype: str, threads: int, device: str
+    ) -> None:
         """Read the weights and lay them out. Raises ModelError."""
         self.dtype = dtype
         self._device = device
         self._torch_dtype: torch.dtype = getattr(torch, dtype)
         self._facts = facts
+        self._threads = threads if device == "cpu" else 1
+        self._pool = ThreadPoolExecutor(self._threads, "torch")
         weights = Weights(files.folder, facts.names.prefix)
         with torch.inference_mode():
             encoder = PackedBert(weights, facts, self._torch_dtype, device)
@@ -40,8 +54,10 @@ class PackedTorchBackend:
     def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         """As `Backend.forward`. The arrays of one call may share memory."""
         order = sorted(range(len(inputs)), key=lambda index: len(inputs[index].ids))
+        ordered = [inputs[index] for index in order]
+        parts = split([len(item.ids) for item in ordered], self._threads)
         try:
-            rows = self._run([inputs[index] for index in order])
+            rows = self._run_parts([ordered[part] for part in parts])
         except (RuntimeError, IndexError, MemoryError) as error:
             raise ModelError(f"forward pass of {len(inputs)} inputs: {error}") from error
         results = [rows[0]] * len(rows)
@@ -49,8 +65,33 @@ class PackedTorchBackend:
             results[index] = row
         return results
 
-    def _run(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
+    def _run_parts(self, parts: Sequence[Sequence[ModelInput]]) -> list[Vectors]:
+        threads = max(1, self._threads // len(parts))
+        if len(parts) == 1:
+            return self._run(parts[0], threads)
+        running = [self._pool.submit(self._run, part, threads) for part in parts]
+        return [row for part in running for row in part.result()]
+
+    def _run(self, inputs: Sequence[ModelInput], threads: int) -> list[Vectors]:
+        tokens = sum(len(item.ids) for item in inputs)
+        torch.set_num_threads(max(1, min(threads, tokens // _LEAST_TOKENS)))  # of this thread
         with torch.inference_mode():
             packed = pack(inputs, self._facts, self._torch_dtype, self._device)
             tensors = self._head(packed, [len(item.ids) for item in inputs])
             return [np.asarray(tensor.cpu().numpy(), np.float32) for tensor in tensors]
+
+
+def split(lengths: Sequence[int], parts: int) -> list[slice]:
+    """Cut inputs into at most `parts` runs of about equally many tokens, none of them empty."""
+    total = sum(lengths)
+    parts = max(1, min(parts, len(lengths), total // _LEAST_TOKENS))
+    stops, seen = [], 0
+    for index, length in enumerate(lengths):
+        seen += length
+        left = len(lengths) - index - 1
+        if len(stops) < parts - 1 and (
+            seen >= total * (len(stops) + 1) / parts or left < parts - len(stops)
+        ):
+            stops.append(index + 1)
+    bounds = [0, *(stop for stop in stops if stop < len(lengths)), len(lengths)]
+    return [slice(start, stop) for start, stop in pairwise(bounds)]
