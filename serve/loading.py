@@ -26,13 +26,8 @@ async def load_models(settings: Settings) -> list[LoadedModel]:
         files = await asyncio.to_thread(read_models, settings)
         opened: dict[str, OpenedBackend] = {}
         for spec, model in files.items():
-            opened[spec] = await asyncio.to_thread(
-                open_backend,
-                spec,
-                model,
-                settings,
-                calibration_s=_calibration_s(settings, opened.values(), len(files) - len(opened)),
-            )
+            limit_s = _calibration_s(settings, opened.values(), len(files) - len(opened))
+            opened[spec] = await asyncio.to_thread(_open, spec, model, settings, limit_s)
     except asyncio.CancelledError:
         end_running()
         raise
@@ -44,6 +39,15 @@ async def load_models(settings: Settings) -> list[LoadedModel]:
         await asyncio.gather(*(model.batcher.aclose() for model in loaded))
         raise
     return loaded
+
+
+def _open(spec: str, files: ModelFiles, settings: Settings, calibration_s: float) -> OpenedBackend:
+    try:
+        return open_backend(spec, files, settings, calibration_s=calibration_s)
+    except ModelError as error:
+        if files.name in str(error):
+            raise
+        raise ModelError(f"model {files.name}: {error}") from error
 
 
 async def _start(

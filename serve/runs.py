@@ -114,8 +114,8 @@ class Runs:
             return [text for texts in prepared for text in texts]
 
         with model.batcher.admit(request.terms):
-            lane = request.terms.lane
-            texts, timings = await self.tokenizers.tokenize(lane, prepare, request.inputs)
+            terms = request.terms
+            texts, timings = await self.tokenizers.tokenize(terms, prepare, request.inputs)
             done = await _run(model, _works(texts, Vectors.copy), request.terms)
         scores = _scores(model, done, raw=request.raw_scores)
         return Predictions(scores, _tokens(texts), _cut(texts)), timings.plus(done)
@@ -136,8 +136,8 @@ class Runs:
             direction=request.direction,
         )
         with model.batcher.admit(request.terms):
-            lane = request.terms.lane
-            texts, timings = await self.tokenizers.tokenize(lane, prepare, request.inputs)
+            terms = request.terms
+            texts, timings = await self.tokenizers.tokenize(terms, prepare, request.inputs)
             if most_tokens is not None and _tokens(texts) > most_tokens:
                 message = f"the inputs have {_tokens(texts)} tokens, and {most_tokens} are allowed"
                 raise LimitError(message, param="inputs")
@@ -157,8 +157,8 @@ class Runs:
                 max_text_tokens=request.max_text_tokens,
             )
 
-        lane = request.terms.lane
-        pairs, timings = await self.tokenizers.tokenize(lane, prepare, [request.query])
+        terms = request.terms
+        pairs, timings = await self.tokenizers.tokenize(terms, prepare, [request.query])
         done = await _run(model, _works(pairs, Vectors.copy), request.terms)
         scores = tuple(_scores(model, done, raw=request.raw_scores)[:, 0].tolist())
         return RerankScores(scores, _tokens(pairs), _cut(pairs)), timings.plus(done)
@@ -174,16 +174,16 @@ class Runs:
             truncate=self._truncates(request.truncate),
             direction=request.direction,
         )
-        lane, tokenize = request.terms.lane, self.tokenizers.tokenize
-        (query,), first = await tokenize(lane, partial(prepare, param="query"), [request.query])
+        terms, tokenize = request.terms, self.tokenizers.tokenize
+        (query,), first = await tokenize(terms, partial(prepare, param="query"), [request.query])
         if all(query.special):
             raise EmptyInputError("the query has no words", param="query")
         prepare = partial(prepare, param="text", max_tokens=limit)
-        texts, then = await tokenize(lane, prepare, request.texts)
+        texts, then = await tokenize(terms, prepare, request.texts)
         interaction = LateInteraction(query, texts, self._token_cache)
         done = await _run(model, interaction.works(), request.terms)
         # Off the loop: MaxSim over many texts from the cache would hold up everybody's answers.
-        scores = await self.tokenizers.run(lane, interaction.scores)
+        scores = await self.tokenizers.run(terms.lane, interaction.scores)
         both = [query, *texts]
         timings = Timings(first.tokenization_ms + then.tokenization_ms).plus(done)
         return RerankScores(scores, _tokens(both), _cut(both)), timings

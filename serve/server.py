@@ -70,6 +70,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         log_level=settings.log_level,
         access_log=False,
         server_header=False,
+        lifespan="off",
         timeout_graceful_shutdown=_LAST_RESPONSES_S,
         http="httptools",
     )

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from ragplane.core.errors import UnavailableError
+from ragplane.core.errors import DeadlineError, UnavailableError
 from ragplane.core.telemetry import tracer
 from ragplane.core.tokens import TokenizedText
-from serve.batching.work import LANES, Lane
+from serve.batching.work import LANES, Lane, Terms
 from serve.requests import Timings
 
 # A long request takes its turn again after so many inputs.
@@ -36,16 +36,24 @@ class TokenizerPools:
 
     async def tokenize(
         self,
-        lane: Lane,
+        terms: Terms,
         prepare: Callable[[Sequence[T], int], list[TokenizedText]],
         inputs: Sequence[T],
     ) -> tuple[list[TokenizedText], Timings]:
-        """What `prepare` makes of `inputs`; it gets slices, each with its first position."""
+        """What `prepare` makes of `inputs`; it gets slices, each with its first position.
+
+        Raises DeadlineError when the deadline passes meanwhile.
+        """
         started_s = time.perf_counter()
         texts: list[TokenizedText] = []
         with tracer.start_as_current_span("tokenize"):
-            for first in range(0, len(inputs), _SLICE):
-                texts += await self.run(lane, prepare, inputs[first : first + _SLICE], first)
+            try:
+                async with asyncio.timeout(terms.left_s()):
+                    for first in range(0, len(inputs), _SLICE):
+                        part = inputs[first : first + _SLICE]
+                        texts += await self.run(terms.lane, prepare, part, first)
+            except TimeoutError as error:
+                raise DeadlineError("the deadline passed while tokenising") from error
         return texts, Timings(tokenization_ms=(time.perf_counter() - started_s) * 1e3)
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -177,5 +178,7 @@ def load_settings(**overrides: Any) -> Settings:
             for fault in error.errors(include_input=False, include_url=False)
         )
         raise ConfigError(f"settings: {faults}") from None
+    except SettingsError as error:  # a variable that should be JSON, and names itself
+        raise ConfigError(f"settings: {error}") from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"settings: ragplane.toml: {error}") from error

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from ragplane.core.errors import ModelError
 from ragplane.core.tokens import TextTokenizer
 
 Task = Literal["states", "logits", "sparse"]
@@ -112,7 +113,10 @@ def _with_data(onnx: Path) -> list[Path]:
 
 def _sha256(files: Iterable[Path]) -> str:
     states = ((file, file.stat()) for file in files)
-    return _read_sha256(tuple((file, state.st_size, state.st_mtime_ns) for file, state in states))
+    try:
+        return _read_sha256(tuple((file, one.st_size, one.st_mtime_ns) for file, one in states))
+    except OSError as error:
+        raise ModelError(f"model files: {error}") from error
 
 
 @lru_cache(maxsize=64)

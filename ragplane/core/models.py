@@ -14,7 +14,7 @@ from typing import Any
 
 from ragplane.core import model_config
 from ragplane.core.config import PoolingName
-from ragplane.core.errors import ModelError
+from ragplane.core.errors import ModelError, describe
 from ragplane.core.model_files import (
     Activation,
     DenseActivation,
@@ -96,6 +96,9 @@ def read_model(model: str, *, pooling: PoolingName | None = None) -> ModelFiles:
         return _read(name, folder, pooling)
     except ModelError as error:
         raise ModelError(f"model {model}: {error}") from error
+    except (TypeError, ValueError, LookupError, AttributeError, OSError) as error:
+        # Somebody's JSON with another type in it than ever was seen there.
+        raise ModelError(f"model {model}: its files make no sense: {describe(error)}") from error
 
 
 def _read(name: str, root: Path, pooling: PoolingName | None) -> ModelFiles:

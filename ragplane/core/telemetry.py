@@ -40,6 +40,8 @@ def configure(settings: Settings) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
     )
+    # It would log what is wrong with the headers of clients, once for each request.
+    logging.getLogger("opentelemetry").setLevel(logging.ERROR)
     if settings.otlp_endpoint:
         _export_spans(settings.otlp_endpoint)
 

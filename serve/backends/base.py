@@ -21,7 +21,7 @@ class ModelInput(NamedTuple):
 
 
 class Backend(Protocol):
-    """A loaded model. `forward` is called from one thread at a time.
+    """A loaded model. `forward` is called from `streams` threads at a time.
 
     `packed` says what a batch costs: the sum of its lengths, or its longest length times its size.
     """
@@ -29,6 +29,7 @@ class Backend(Protocol):
     name: str
     dtype: str
     packed: bool
+    streams: int
 
     def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         """What the model's task gives for each input, float32, in input order and unpadded.

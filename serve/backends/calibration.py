@@ -22,7 +22,7 @@ _QUADRATIC_TIMINGS, _QUADRATIC_LENGTHS = 4, 3
 _SPEED_MARGIN = 1.5
 _MIN_ATTENTION_TOKENS = 128.0
 _FULL_SPEED_SHARE = 0.95
-_LONGEST_BATCH_S = 0.05
+_LONGEST_BATCH_S = 0.1
 _MIN_BATCH_TOKENS, _MAX_BATCH_TOKENS, _STEP_TOKENS = 512, 4096, 128
 
 
@@ -48,8 +48,10 @@ class Calibration:
         return CostModel(packed, self.attention_tokens, fixed_s=self.fixed_s)
 
     def micro_batch_tokens(self, max_tokens: int) -> int:
-        """The smallest batch that runs at nearly full speed, and within 50 ms: more would make
-        others wait and gain nothing. `max_tokens` is never exceeded."""
+        """The smallest batch that runs at nearly full speed, and within a tenth of a second.
+
+        More would make others wait and gain nothing. `max_tokens` is never exceeded.
+        """
         full = self.fixed_s * self.tokens_per_s * _FULL_SPEED_SHARE / (1 - _FULL_SPEED_SHARE)
         short = self.tokens_per_s * _LONGEST_BATCH_S
         tokens = math.ceil(min(full, short) / _STEP_TOKENS) * _STEP_TOKENS
@@ -57,7 +59,7 @@ class Calibration:
 
 
 # What is taken for granted until batches show it: about MiniLM on two CPUs, batches of 1024 tokens.
-UNMEASURED = Calibration(fixed_s=0.003, tokens_per_s=20_000.0, attention_tokens=math.inf)
+UNMEASURED = Calibration(fixed_s=0.0026, tokens_per_s=20_000.0, attention_tokens=math.inf)
 
 
 def fit(timings: Sequence[Timing]) -> Calibration:

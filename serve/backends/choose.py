@@ -11,8 +11,9 @@ import structlog
 from ragplane.core.config import Settings
 from ragplane.core.cpu import available_cpus
 from ragplane.core.errors import ModelError
-from ragplane.core.models import ModelFiles
+from ragplane.core.models import ModelFiles, Task
 from ragplane.core.onnx_export import exported_graph
+from serve.backends.base import Backend, ModelInput
 from serve.backends.calibration import calibrate
 from serve.backends.factory import Candidate, build, candidates
 from serve.backends.memory import fitting_tokens
@@ -21,6 +22,7 @@ from serve.backends.parity import passes
 from serve.backends.record import Choice, ChoiceRecord
 from serve.backends.trial import Trial, run_trial
 from serve.batching.cost import Speed
+from serve.pooling import require_finite
 
 _TRIALS_S = 600.0
 _log = structlog.get_logger()
@@ -39,6 +41,7 @@ def open_backend(
     choice = choose(spec, files, settings, cache, threads)
     graph = exported_graph(files, cache) if choice.candidate.needs_graph else None
     backend = build(files, choice.candidate, graph, threads)
+    check(backend, files)
     started_s = time.perf_counter()
     measured = calibrate(backend, files, calibration_s)
     spent_s = time.perf_counter() - started_s
@@ -63,6 +66,24 @@ def open_backend(
         micro_batch_tokens=opened.micro_batch_tokens,
     )
     return opened
+
+
+def check(backend: Backend, files: ModelFiles) -> None:
+    """Run one input that holds the last of the vocabulary.
+
+    Raises ModelError if the weights are not as config.json says, or give NaN or infinity.
+    """
+    length = min(4, files.max_tokens)
+    (output,) = backend.forward([ModelInput((files.vocabulary_size - 1,) * length)])
+    wanted: dict[Task, tuple[int, ...]] = {
+        "states": (length, files.hidden_size),
+        "logits": (len(files.labels),),
+        "sparse": (files.vocabulary_size,),
+    }
+    if output.shape != wanted[files.task]:
+        message = f"the weights give {output.shape}, and config.json says {wanted[files.task]}"
+        raise ModelError(message)
+    require_finite(output)
 
 
 def choose(spec: str, files: ModelFiles, settings: Settings, cache: Path, threads: int) -> Choice:

@@ -2,11 +2,12 @@
 
 `torch.nn.functional.linear` re-orders the weights on every call, which costs as much as the product
 itself at the sizes of an encoder. The mkldnn operators take weights that were re-ordered once, and
-add the residual while the product is still in registers.
+apply the activation while the product is still in registers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -14,6 +15,11 @@ from torch import Tensor
 from torch.nn import functional
 
 Activation = Literal["gelu", "gelu-tanh", "relu"]
+_FUSED: Mapping[Activation, tuple[str, str]] = {
+    "gelu": ("gelu", "none"),
+    "gelu-tanh": ("gelu", "tanh"),
+    "relu": ("relu", ""),
+}
 
 
 class Linear:
@@ -32,13 +38,8 @@ class Linear:
         if activation == "relu":
             return product.relu_()
         approximate = "tanh" if activation == "gelu-tanh" else "none"
-        # In place: 2 to 5 % of the whole pass faster than mkldnn's own fused form.
         result: Tensor = torch.ops.aten.gelu_(product, approximate=approximate)
         return result
-
-    def added(self, rows: Tensor, residual: Tensor) -> Tensor:
-        """`x W^T + b + residual`."""
-        return self(rows).add_(residual)
 
 
 class ReorderedLinear(Linear):
@@ -53,9 +54,11 @@ class ReorderedLinear(Linear):
         )
         return product
 
-    def added(self, rows: Tensor, residual: Tensor) -> Tensor:
-        result: Tensor = torch.ops.mkldnn._linear_pointwise.binary(
-            rows, residual, self._weight, self._bias, "add"
+    def activated(self, rows: Tensor, activation: Activation) -> Tensor:
+        # Before the product is rounded to the dtype of the rows.
+        name, algorithm = _FUSED[activation]
+        result: Tensor = torch.ops.mkldnn._linear_pointwise(
+            rows, self._weight, self._bias, name, [], algorithm
         )
         return result
 

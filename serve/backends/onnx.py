@@ -32,6 +32,7 @@ class OnnxBackend:
     name = "onnxruntime"
     dtype = "float32"
     packed = False
+    streams = 1
 
     def __init__(self, graph: Path, files: ModelFiles, *, threads: int) -> None:
         """Load `graph`, the one of `files` (see `ragplane.core.onnx_export`). Raises ModelError."""

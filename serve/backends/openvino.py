@@ -25,6 +25,7 @@ class OpenVinoBackend:
 
     name = "openvino"
     packed = False
+    streams = 1
 
     def __init__(self, graph: Path, files: ModelFiles, *, dtype: str, threads: int) -> None:
         """Compile `graph`, the one of `files` (see `ragplane.core.onnx_export`).

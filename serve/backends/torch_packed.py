@@ -28,9 +28,9 @@ _LEAST_TOKENS = 64
 class PackedTorchBackend:
     """One encoder and its head, without padding.
 
-    A batch is split over the CPUs by inputs, and only what is left of them goes into each product:
     CPUs that share a product wait for each other after every one of them, some hundred times a
-    pass.
+    pass. So two batches run at a time, each on half of the CPUs, and where a half is more than one
+    CPU, its batch is split by inputs first.
     """
 
     name = "torch"
@@ -44,8 +44,9 @@ class PackedTorchBackend:
         self._device = device
         self._torch_dtype: torch.dtype = getattr(torch, dtype)
         self._facts = facts
-        self._threads = threads if device == "cpu" else 1
-        self._pool = ThreadPoolExecutor(self._threads, "torch")
+        self.streams = min(2, threads) if device == "cpu" else 1
+        self._threads = threads // self.streams
+        self._pool = ThreadPoolExecutor(threads, "torch")
         weights = Weights(files.folder, facts.names.prefix)
         with torch.inference_mode():
             encoder = PackedBert(weights, facts, self._torch_dtype, device)
@@ -85,7 +86,8 @@ def split(lengths: Sequence[int], parts: int) -> list[slice]:
     """Cut inputs into at most `parts` runs of about equally many tokens, none of them empty."""
     total = sum(lengths)
     parts = max(1, min(parts, len(lengths), total // _LEAST_TOKENS))
-    stops, seen = [], 0
+    stops: list[int] = []
+    seen = 0
     for index, length in enumerate(lengths):
         seen += length
         left = len(lengths) - index - 1

@@ -29,6 +29,7 @@ class PaddedTorchBackend:
 
     name = "torch"
     packed = False
+    streams = 1
 
     def __init__(self, files: ModelFiles, *, dtype: str, device: str) -> None:
         """Load the weights (safetensors only). Raises ModelError."""

@@ -39,7 +39,9 @@ class Batcher:
         restart_after_s: float = 1.0,
         stuck_after_s: float = 60.0,
     ) -> None:
-        """Start the worker thread. `cost` and `speed` are what calibration measured.
+        """Start a worker thread for each stream of the backend.
+
+        `cost` and `speed` (of one stream) are what calibration measured.
 
         `max_requests` may be open at once; see `policy.admits` for the reserve above that. What
         waits may cost `max_waiting_tokens`.
@@ -47,13 +49,16 @@ class Batcher:
         self._speed = speed
         self._max_waiting_tokens = max_waiting_tokens
         self._queue = WorkQueue(cost, limits, scheduling)
-        self._worker = Worker(
-            backend,
-            self._queue,
-            self._speed,
-            restart_after_s=restart_after_s,
-            stuck_after_s=stuck_after_s,
-        )
+        self._workers = [
+            Worker(
+                backend,
+                self._queue,
+                self._speed,
+                restart_after_s=restart_after_s,
+                stuck_after_s=stuck_after_s,
+            )
+            for _ in range(backend.streams)
+        ]
         self._max_requests = max_requests
         self._open: Counter[Flow] = Counter()
         self._closed = False
@@ -62,8 +67,8 @@ class Batcher:
 
     @property
     def healthy(self) -> bool:
-        """False while the worker thread is dead or stuck."""
-        return self._worker.healthy
+        """False while a worker thread is dead or stuck."""
+        return all(worker.healthy for worker in self._workers)
 
     @property
     def accepts(self) -> bool:
@@ -76,11 +81,12 @@ class Batcher:
         return self._queue.sizes
 
     def listen(self, on_batch: Callable[[BatchReport], None]) -> None:
-        """Call `on_batch` on the worker thread for each batch, before its results are handed out.
+        """Call `on_batch` on a worker thread for each batch, before its results are handed out.
 
         One listener at a time; an error it raises is logged.
         """
-        self._worker.on_batch = on_batch
+        for worker in self._workers:
+            worker.on_batch = on_batch
 
     @contextlib.contextmanager
     def admit(self, terms: Terms = _DEFAULT_TERMS) -> Iterator[None]:
@@ -124,7 +130,7 @@ class Batcher:
         self._check_deadline(terms, own_tokens)
         self._queue.put(items)
         try:
-            async with asyncio.timeout(_left_s(terms)):
+            async with asyncio.timeout(terms.left_s()):
                 return list(await asyncio.gather(*(item.future for item in items)))
         except TimeoutError as error:
             message, retry_after_s = "the deadline passed in the queue", self._retry_after_s(terms)
@@ -140,9 +146,9 @@ class Batcher:
             await asyncio.wait_for(self._drained.wait(), timeout_s)
 
     async def aclose(self) -> None:
-        """End the worker thread; what still waits fails with UnavailableError."""
+        """End the worker threads; what still waits fails with UnavailableError."""
         self._closed = True
-        await asyncio.to_thread(self._worker.close)
+        await asyncio.gather(*(asyncio.to_thread(worker.close) for worker in self._workers))
 
     def _note_drained(self) -> None:
         if self._draining and not self._open:
@@ -163,7 +169,7 @@ class Batcher:
             raise OverloadedError(message, retry_after_s=self._retry_after_s(terms))
 
     def _check_deadline(self, terms: Terms, own_tokens: float) -> None:
-        left_s = _left_s(terms)
+        left_s = terms.left_s()
         if left_s is None:
             return
         expected_s = self._expected_s(terms, own_tokens)
@@ -178,9 +184,5 @@ class Batcher:
     def _expected_s(self, terms: Terms, own_tokens: float) -> float:
         flow = self._queue.flow(terms.lane, terms.tenant)
         ahead = tokens_ahead(flow, self._queue.tokens, own_tokens)
-        return self._speed.seconds_for(self._worker.running_tokens + ahead)
-
-
-def _left_s(terms: Terms) -> float | None:
-    """Until the deadline; negative once it has passed."""
-    return None if terms.deadline_s is None else terms.deadline_s - time.monotonic()
+        running = sum(worker.running_tokens for worker in self._workers)
+        return self._speed.seconds_for((running + ahead) / len(self._workers))

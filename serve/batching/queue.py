@@ -91,7 +91,7 @@ class WorkQueue:
                 self._flows.setdefault(flow, deque()).append(item)
                 self._tokens[flow] += item.cost_tokens
                 self._sizes[item.terms.lane] += 1
-            self._changed.notify()
+            self._changed.notify_all()
 
     def discard(self, items: Iterable[Waiting]) -> None:
         """Give up those of `items` that still wait: they count no more, and their ids are freed."""

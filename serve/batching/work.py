@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -24,6 +25,10 @@ class Terms:
     lane: Lane = "interactive"
     tenant: str = DEFAULT_TENANT
     deadline_s: float | None = None
+
+    def left_s(self) -> float | None:
+        """Until the deadline, negative once it has passed; None without one."""
+        return None if self.deadline_s is None else self.deadline_s - time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The one thread that runs a backend: takes micro-batches, survives bad inputs, restarts itself."""
+"""A thread that runs a backend: takes micro-batches, survives bad inputs, restarts itself."""
 
 from __future__ import annotations
 

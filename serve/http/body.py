@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import NoReturn, TypeVar
 
+import orjson
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ragplane.core.errors import InputError, UnavailableError
+from ragplane.core.errors import InputError, LimitError, UnavailableError
 from serve.http.errors import CLIENT_GONE
 
 BODY_TIMEOUT_S = 30.0
 B = TypeVar("B", bound=BaseModel)
 
 
-async def read_body(request: Request, kind: type[B], *, limit_bytes: int) -> B:
+async def read_body(request: Request, kind: type[B], *, limit_bytes: int, most_items: int) -> B:
     """The JSON object that `request` carries, whatever its content type says.
 
-    Raises InputError for what is no JSON or does not fit `kind`; HTTPException 413 over
-    `limit_bytes`, 408 when the body does not arrive in BODY_TIMEOUT_S, 499 when the client left;
-    UnavailableError when the server ends before that.
+    Raises InputError for what is no JSON or does not fit `kind`, LimitError for a list of over
+    `most_items` that are not token ids; HTTPException 413 over `limit_bytes`, 408 when the body
+    does not arrive in BODY_TIMEOUT_S, 499 when the client left; UnavailableError when the server
+    ends before that.
     """
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
@@ -33,6 +36,7 @@ async def read_body(request: Request, kind: type[B], *, limit_bytes: int) -> B:
     except asyncio.CancelledError as error:  # the server ends, and waits for this body no longer
         raise UnavailableError("the server is stopping") from error
     value = _parse(raw)
+    _check_lists(value, most_items)
     try:
         return kind.model_validate(value)
     except ValidationError as error:
@@ -63,9 +67,20 @@ def _too_large(limit_bytes: int) -> NoReturn:
     raise HTTPException(413, f"the body is over the limit of {limit_bytes} bytes")
 
 
-def _parse(raw: bytes) -> object:
+def _parse(raw: bytes) -> dict[str, object]:
     if not raw.strip():
         raise InputError("the body is empty; a JSON object is needed")
+    try:
+        value: object = orjson.loads(raw)
+    except orjson.JSONDecodeError:  # or a lone surrogate, which the tokenizer is to refuse
+        value = _parse_slowly(raw)
+    if not isinstance(value, dict):
+        raise InputError("the body must be a JSON object")
+    return value
+
+
+def _parse_slowly(raw: bytes) -> object:
+    """By Python's own reader, which takes lone surrogates and says what is wrong."""
     try:
         value: object = _JSON.decode(raw.decode())
     except UnicodeDecodeError as error:
@@ -77,9 +92,16 @@ def _parse(raw: bytes) -> object:
         raise InputError("the body is nested too deeply") from error
     except ValueError as error:  # Python refuses integers of thousands of digits
         raise InputError("the body holds a number that is too long") from error
-    if not isinstance(value, dict):
-        raise InputError("the body must be a JSON object")
     return value
+
+
+def _check_lists(value: Mapping[str, object], most_items: int) -> None:
+    """Refuse long lists before each item is looked at: that would hold up the event loop."""
+    for name, field in value.items():
+        if not isinstance(field, list) or len(field) <= most_items or isinstance(field[0], int):
+            continue
+        message = f"{name}: {len(field)} items are over the limit of {most_items}"
+        raise LimitError(message, param=name)
 
 
 def _no_constant(name: str) -> NoReturn:

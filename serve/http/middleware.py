@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ragplane.core.errors import describe
-from serve.http.errors import HTTP_CAUSES, error_response
+from serve.http.errors import CLIENT_GONE, HTTP_CAUSES, error_response
 from serve.http.metrics import INFERENCE_ROUTES, Metrics
 
 OPEN_PATHS = ("/health", "/ready")
@@ -50,7 +50,12 @@ class RequestTelemetry:
                     (b"x-request-id", state["request_id"].encode()),
                     (b"x-total-time", b"%.3f" % total_ms),
                 ]
-            await send(message)
+            try:
+                await send(message)
+            except RuntimeError as error:
+                if "handler is closed" not in str(error):  # uvloop's words for a client that left
+                    raise
+                state["failure"] = HTTP_CAUSES[CLIENT_GONE].tei_type.lower()
 
         try:
             await self._app(scope, receive, send_with_headers)

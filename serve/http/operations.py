@@ -51,7 +51,12 @@ def post(
     def make(handler: Callable[[Request, B, Services], Awaitable[Response]]) -> Operation:
         async def endpoint(request: Request) -> Response:
             at = services(request)
-            read = await read_body(request, body, limit_bytes=at.settings.payload_limit_bytes)
+            read = await read_body(
+                request,
+                body,
+                limit_bytes=at.settings.payload_limit_bytes,
+                most_items=at.settings.max_client_batch_size,
+            )
             return await handler(request, read, at)
 
         return Operation("POST", paths, endpoint, _summary(handler), answer, body, inference)

@@ -30,7 +30,8 @@ Ids = TypeAliasType("Ids", Annotated[list[int], FailFast(), _STATED])
 IdLists = TypeAliasType("IdLists", Annotated[list[Ids], FailFast(), _STATED])
 Mixed = TypeAliasType("Mixed", Annotated[list[Text | Ids], FailFast(), _STATED])
 Pair = TypeAliasType(
-    "Pair", Annotated[list[Text], Field(json_schema_extra={"minItems": 1, "maxItems": 2})]
+    "Pair",
+    Annotated[list[Text], FailFast(), Field(json_schema_extra={"minItems": 1, "maxItems": 2})],
 )
 Pairs = TypeAliasType("Pairs", Annotated[list[Pair], FailFast(), _STATED])
 
@@ -127,6 +128,7 @@ class CohereRerankBody(Body):
     query: Text
     documents: Annotated[
         list[Text | DocumentBody],
+        FailFast(),
         _STATED,
         _expected('a list of texts, or of objects with a "text"'),
     ]

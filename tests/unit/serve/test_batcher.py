@@ -35,6 +35,7 @@ class StubBackend:
     name = "stub"
     dtype = "float32"
     packed = False
+    streams = 1
 
     def __init__(self) -> None:
         self.batches: list[list[TokenIds]] = []

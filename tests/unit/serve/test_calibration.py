@@ -43,7 +43,7 @@ def test_a_term_that_the_timings_deny_is_left_out() -> None:
     ("fixed_s", "tokens_per_s", "limit", "expected"),
     [
         (0.002, 25_000, 16384, 1024),  # 95 % of full speed
-        (0.020, 25_000, 16384, 1280),  # 50 ms
+        (0.020, 25_000, 16384, 2560),  # a tenth of a second
         (0.0, 25_000, 16384, 512),
         (0.002, 1_000, 16384, 512),  # a slow host
         (0.050, 1_000_000, 16384, 4096),
@@ -95,7 +95,7 @@ def test_no_noise_makes_a_wild_claim(seed: int) -> None:
 class CountingBackend:
     """Remembers its batches; each takes `seconds` of the test's own clock."""
 
-    name, dtype, packed = "stub", "float32", True
+    name, dtype, packed, streams = "stub", "float32", True, 1
 
     def __init__(self, clock: Clock, seconds: float = 0.001) -> None:
         self.batches: list[tuple[int, int]] = []

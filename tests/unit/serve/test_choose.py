@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +11,17 @@ import pytest
 from structlog.testing import capture_logs
 
 from ragplane.core.config import Settings
-from ragplane.core.errors import ConfigError, ModelError
+from ragplane.core.errors import ConfigError, ModelError, NonFiniteError
 from ragplane.core.models import DenseLayer, ModelFiles, SpladeHead, read_model
 from serve.backends import choose as choosing
-from serve.backends.choose import choose, fastest, open_backend
+from serve.backends.base import ModelInput
+from serve.backends.choose import check, choose, fastest, open_backend
 from serve.backends.factory import Candidate, candidates
 from serve.backends.memory import fitting_tokens
 from serve.backends.parity import parity, passes
 from serve.backends.record import Choice, ChoiceRecord
 from serve.backends.trial import Trial, run_trial
+from serve.encoder import Vectors
 
 FAST = Trial(Candidate("torch", "bfloat16"), 20_000, 0.99995)
 ROUGH = Trial(Candidate("openvino", "bfloat16"), 30_000, 0.9990)
@@ -278,3 +281,23 @@ def test_memory_bounds_a_batch(files: ModelFiles, monkeypatch: pytest.MonkeyPatc
     assert fitting_tokens(files, packed=True, device="cpu") == files.max_tokens
     monkeypatch.setattr("serve.backends.memory._gpu_bytes", lambda: 64 << 30)
     assert fitting_tokens(files, packed=True, device="cuda") > files.max_tokens
+
+
+class WideBackend:
+    """Gives what no model of MiniLM's width gives."""
+
+    name, dtype, packed, streams = "stub", "float32", True, 1
+
+    def __init__(self, width: int, value: float = 0.0) -> None:
+        self._width, self._value = width, value
+
+    def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
+        return [np.full((len(item.ids), self._width), self._value, np.float32) for item in inputs]
+
+
+def test_weights_that_are_not_as_the_configuration_says_are_refused(files: ModelFiles) -> None:
+    check(WideBackend(384), files)
+    with pytest.raises(ModelError, match=r"\(4, 48\), and config.json says \(4, 384\)"):
+        check(WideBackend(48), files)
+    with pytest.raises(NonFiniteError):
+        check(WideBackend(384, float("nan")), files)

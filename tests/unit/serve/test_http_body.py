@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 from starlette.types import Message
+from structlog.testing import capture_logs
 
 from ragplane.core.config import Settings
 from serve.http import body
@@ -114,3 +115,55 @@ async def test_the_content_type_does_not_matter(
 async def test_huge_ids_are_refused(client: httpx.AsyncClient) -> None:
     raw = b'{"inputs": [' + b"9" * 4000 + b"]}"
     assert (await client.post("/embed", content=raw)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("/embed", {"inputs": [[]] * 3000}),
+        ("/v1/embeddings", {"input": [[1]] * 3000}),
+        ("/predict", {"inputs": [["a"]] * 3000}),
+        ("/v2/rerank", {"query": "a", "documents": [1] * 3000}),
+        ("/rerank", {"query": "a", "texts": [{}] * 3000}),
+    ],
+)
+async def test_a_long_list_is_refused_before_its_items_are_looked_at(
+    client: httpx.AsyncClient, path: str, content: object
+) -> None:
+    """Behaviour 26: what is checked on the event loop takes no time."""
+    reply = await client.post(path, json=content)
+    if path == "/v2/rerank":  # a list of numbers could be token ids: refused at the first of them
+        assert reply.status_code == 400
+    else:
+        assert reply.status_code == 422
+        assert "3000 items are over the limit of 2048" in reply.text
+
+
+async def test_a_lone_surrogate_is_read_and_named(client: httpx.AsyncClient) -> None:
+    reply = await client.post("/embed", content=b'{"inputs": ["fine", "\\ud800"]}')
+    assert (reply.status_code, reply.json()["error_type"]) == (422, "Tokenizer")
+
+
+async def test_a_client_that_left_while_it_was_answered_is_no_defect(
+    settings: Settings, encoder: LocalEncoder
+) -> None:
+    """Behaviour 6: counted, not logged as a failure of the server."""
+    app = create_app(settings, encoder)
+    closed = RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed")
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        raise closed
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/info",
+        "headers": [],
+        "query_string": b"",
+    }
+    with capture_logs() as logs:
+        await app(scope, receive, send)
+    assert logs == []

@@ -25,6 +25,7 @@ class NoBackend:
     name = "none"
     dtype = "float32"
     packed = False
+    streams = 1
 
     def forward(self, inputs: object) -> list[np.ndarray]:
         raise NotImplementedError

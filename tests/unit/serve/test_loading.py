@@ -23,7 +23,7 @@ from tests.unit.serve.families import save_bert
 class StubBackend:
     """Zeros of the right shape."""
 
-    name, dtype, packed = "stub", "float32", True
+    name, dtype, packed, streams = "stub", "float32", True, 1
 
     def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         return [np.zeros((len(item.ids), 8), np.float32) for item in inputs]

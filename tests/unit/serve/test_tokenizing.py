@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
 
-from ragplane.core.errors import UnavailableError
+from ragplane.core.errors import DeadlineError, UnavailableError
 from ragplane.core.tokens import TokenizedText
+from serve.batching.work import Terms
 from serve.tokenizing import TokenizerPools
 
 
@@ -35,8 +37,8 @@ async def test_long_requests_take_turns() -> None:
         order.append((inputs[0], first))
         return texts(inputs, first)
 
-    long = pools.tokenize("bulk", prepare, ["a"] * 200)
-    short = pools.tokenize("bulk", prepare, ["b"])
+    long = pools.tokenize(Terms("bulk"), prepare, ["a"] * 200)
+    short = pools.tokenize(Terms("bulk"), prepare, ["b"])
     (got, timings), _ = await asyncio.gather(long, short)
     assert [text.ids[0] for text in got] == list(range(200))
     assert timings.tokenization_ms > 0
@@ -49,3 +51,16 @@ async def test_closed_pools_say_so() -> None:
     pools.close()
     with pytest.raises(UnavailableError, match="closed"):
         await pools.run("bulk", str, 1)
+
+
+async def test_a_deadline_is_kept_while_tokenising() -> None:
+    pools, gate = TokenizerPools(1), threading.Event()
+
+    def prepare(inputs: Sequence[str], first: int) -> list[TokenizedText]:
+        gate.wait(10)
+        return texts(inputs, first)
+
+    with pytest.raises(DeadlineError, match="tokenising"):
+        await pools.tokenize(Terms(deadline_s=time.monotonic() + 0.05), prepare, ["a"])
+    gate.set()
+    pools.close()

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles, SpladeHead, Task, read_model
@@ -19,6 +21,7 @@ from serve.backends.attention import attend, plan_windows
 from serve.backends.base import Backend, ModelInput
 from serve.backends.bert_files import bert_facts
 from serve.backends.torch_model import open_torch
+from serve.backends.torch_packed import split
 from serve.encoder import Vectors
 from tests.unit.serve.families import FAMILIES, update_json, write_splade_files
 
@@ -234,3 +237,23 @@ def test_idle_threads_are_told_to_sleep_before_torch_is_imported() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() == "False"
+
+
+@given(st.lists(st.integers(1, 600), min_size=1, max_size=50), st.integers(1, 16))
+def test_a_batch_is_split_into_even_runs(lengths: list[int], parts: int) -> None:
+    lengths.sort()
+    runs = [lengths[part] for part in split(lengths, parts)]
+    assert [length for run in runs for length in run] == lengths
+    assert all(runs)
+    assert len(runs) <= parts
+    assert max(map(sum, runs)) <= sum(lengths) / len(runs) + 2 * max(lengths)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_change_nothing(threads: int) -> None:
+    files = read_model("bundled")
+    one = open_torch(files, dtype="float32", threads=1, device="cpu")
+    many = open_torch(files, dtype="float32", threads=threads, device="cpu")
+    inputs = [ModelInput(tuple(range(1000, 1000 + length))) for length in (3, 200, 7, 90, 91, 150)]
+    for got, want in zip(many.forward(inputs), one.forward(inputs), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)
