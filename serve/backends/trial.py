@@ -27,7 +27,7 @@ from serve.backends.calibration import random_inputs
 from serve.backends.factory import Candidate, build, build_reference
 from serve.backends.parity import parity
 
-_PASSES, _PASSES_S = 4, 5.0
+_PASSES, _PASSES_S = 12, 5.0
 _LENGTHS = (256, 256, 192, 160, 160, 128, 128, 128, 96, 96, 64, 64, 32, 32, 16, 8)
 _log = structlog.get_logger()
 
