@@ -26,7 +26,10 @@ def pool(tokens: Vectors, pooling: Pooling) -> Vectors:
 
 def normalize(vectors: Vectors) -> Vectors:
     """Scale the last axis to length 1. A zero vector stays zero."""
-    norms = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    if not np.isfinite(norms).all():  # the squares are no float32
+        norms = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
     scaled: Vectors = (vectors / np.maximum(norms, _MIN_NORM)).astype(np.float32, copy=False)
     return scaled
 

@@ -90,3 +90,8 @@ def test_values_that_are_not_finite_are_refused(value: float) -> None:
 def test_bad_dimensions_are_refused(wanted: int) -> None:
     with pytest.raises(LimitError, match="from 1 to 384"):
         check_dimensions(wanted, 384)
+
+
+def test_huge_vectors_are_scaled_too() -> None:
+    np.testing.assert_allclose(normalize(np.array([3e38, 4e38 / 2, 0], np.float32))[0], 0.832, 0.01)
+    np.testing.assert_allclose(np.linalg.norm(normalize(np.full(9, 2e38, np.float32))), 1, 1e-6)
