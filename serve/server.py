@@ -95,6 +95,15 @@ async def _load(services: Services) -> LocalEncoder:
         except TimeoutError:
             _log.warning("warm-up was cut short", limit_s=limit_s)
     services.attach(encoder)
+    for model in encoder.registry.models:
+        _log.info(
+            "model ready",
+            model=model.name,
+            backend=model.backend_name,
+            dtype=model.dtype,
+            parity=model.parity,
+            micro_batch_tokens=model.micro_batch_tokens,
+        )
     return encoder
 
 

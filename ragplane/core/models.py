@@ -106,6 +106,7 @@ def _read(name: str, root: Path, pooling: PoolingName | None) -> ModelFiles:
     folder = modules.folder
     config = read_json(folder / "config.json", dict)
     model_config.require_native(config)
+    onnx = _onnx(folder)
     kind = _kind(config, modules, pooling)
     modules = _override(modules, pooling) if pooling else modules
     said = read_json(root / "config_sentence_transformers.json", dict, missing_ok=True)
@@ -132,7 +133,7 @@ def _read(name: str, root: Path, pooling: PoolingName | None) -> ModelFiles:
         labels=labels,
         activation=model_config.activation(config, said, len(labels)) if heads else "identity",
         lowercase=bool(sentence.get("do_lower_case", False)),
-        onnx=_onnx(folder),
+        onnx=onnx,
     )
 
 

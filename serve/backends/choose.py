@@ -48,7 +48,7 @@ def open_backend(
     fitting = fitting_tokens(files, packed=backend.packed, device=choice.candidate.device)
     limit = min(settings.max_batch_tokens, fitting)
     micro = settings.micro_batch_tokens or measured.micro_batch_tokens(limit)
-    opened = OpenedBackend(
+    return OpenedBackend(
         backend,
         cost=measured.cost(packed=backend.packed),
         speed=Speed(measured.tokens_per_s, measured.fixed_s),
@@ -56,16 +56,6 @@ def open_backend(
         parity=choice.parity,
         calibration_s=spent_s,
     )
-    _log.info(
-        "backend opened",
-        model=files.name,
-        backend=backend.name,
-        dtype=backend.dtype,
-        parity=choice.parity,
-        tokens_per_s=round(measured.tokens_per_s),
-        micro_batch_tokens=opened.micro_batch_tokens,
-    )
-    return opened
 
 
 def check(backend: Backend, files: ModelFiles) -> None:

@@ -27,7 +27,7 @@ async def test_spans_continue_the_caller_s_trace(
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    for module in ("serve.http.inference", "serve.local"):
+    for module in ("serve.http.inference", "serve.runs", "serve.tokenizing"):
         monkeypatch.setattr(f"{module}.tracer", provider.get_tracer("test"))
     parent = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
     await client.post("/embed", json={"inputs": "a"}, headers=parent)
