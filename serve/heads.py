@@ -69,7 +69,7 @@ class _Dense:
 def _read_tensors(file: Path) -> dict[str, Vectors]:
     """All tensors as float32. Numpy has no bfloat16: its bits are the upper half of a float32's."""
     tensors: dict[str, Vectors] = {}
-    for name, tensor in deserialize(file.read_bytes()):  # type: ignore[no-untyped-call]
+    for name, tensor in deserialize(file.read_bytes()):
         if tensor["dtype"] == "BF16":
             bits = np.frombuffer(tensor["data"], np.uint16).astype(np.uint32) << 16
             values = bits.view(np.float32)

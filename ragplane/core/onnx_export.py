@@ -73,7 +73,7 @@ def scratch_prefix(graph: Path) -> str:
 
 def _require_fitting(graph: Path, task: Task) -> None:
     import onnx
-    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    from google.protobuf.message import DecodeError
 
     try:
         content = onnx.load(str(graph), load_external_data=False).graph

@@ -154,7 +154,7 @@ class Weights:
             opened: list[Any] = [safe_open(file, "pt") for file in files]
         except (OSError, SafetensorError) as error:
             raise ModelError(f"weights in {folder}: {error}") from error
-        self._file_of = {name: file for file in opened for name in file.keys()}  # noqa: SIM118
+        self._file_of = {name: file for file in opened for name in sorted(file.keys())}
 
     def find(self, name: str) -> Tensor | None:
         """The tensor, with or without the encoder's prefix; None where there is none."""

@@ -12,7 +12,7 @@ from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles
 from ragplane.core.onnx_export import OUTPUTS
 from serve.backends.base import ModelInput
-from serve.backends.padding import pad, token_types
+from serve.backends.padding import graph_inputs, unpadded
 from serve.encoder import Vectors
 
 _ORT_ERRORS = (
@@ -45,22 +45,17 @@ class OnnxBackend:
         self._with_types = "token_type_ids" in {node.name for node in self._session.get_inputs()}
         outputs = [node.name for node in self._session.get_outputs()]
         self._output = next(name for name in OUTPUTS[files.task] if name in outputs)
-        self._by_token = files.task == "states"
+        self._task = files.task
         self._pad_id = files.pad_id
 
     def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         """As `Backend.forward`; the batch is padded on the right to its longest input."""
-        ids, mask = pad(inputs, self._pad_id)
-        feed = {"input_ids": ids, "attention_mask": mask}
-        if self._with_types:
-            feed["token_type_ids"] = token_types(inputs, ids.shape[1])
+        feed = graph_inputs(inputs, self._pad_id, with_types=self._with_types)
         try:
             (rows,) = self._session.run([self._output], feed)
         except _ORT_ERRORS as error:
             raise ModelError(f"forward pass of {len(inputs)} inputs: {error}") from error
-        if self._by_token:
-            return [row[: len(item.ids)] for row, item in zip(rows, inputs, strict=True)]
-        return list(rows)
+        return unpadded(rows, inputs, self._task)
 
 
 def _options(threads: int) -> onnxruntime.SessionOptions:

@@ -14,7 +14,7 @@ from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles
 from ragplane.core.onnx_export import OUTPUTS
 from serve.backends.base import ModelInput
-from serve.backends.padding import pad, token_types
+from serve.backends.padding import graph_inputs, unpadded
 from serve.encoder import Vectors
 
 _PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
@@ -49,23 +49,18 @@ class OpenVinoBackend:
         self._output = next(
             port for name in OUTPUTS[files.task] for port in compiled.outputs if name in port.names
         )
-        self._by_token = files.task == "states"
+        self._task = files.task
         self._pad_id = files.pad_id
 
     def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         """As `Backend.forward`; the batch is padded on the right to its longest input."""
-        ids, mask = pad(inputs, self._pad_id)
-        feed = {"input_ids": ids, "attention_mask": mask}
-        if self._with_types:
-            feed["token_type_ids"] = token_types(inputs, ids.shape[1])
+        feed = graph_inputs(inputs, self._pad_id, with_types=self._with_types)
         try:
             # The result is a copy: the request's own buffers change with the next pass.
             rows = np.asarray(self._request.infer(feed)[self._output], np.float32)
         except RuntimeError as error:
             raise ModelError(f"forward pass of {len(inputs)} inputs: {error}") from error
-        if self._by_token:
-            return [row[: len(item.ids)] for row, item in zip(rows, inputs, strict=True)]
-        return list(rows)
+        return unpadded(rows, inputs, self._task)
 
 
 def _import_openvino() -> Any:

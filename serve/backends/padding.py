@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ragplane.core.models import Task
 from serve.backends.base import ModelInput
+from serve.encoder import Vectors
 
 
 def pad(inputs: Sequence[ModelInput], pad_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -18,6 +20,24 @@ def pad(inputs: Sequence[ModelInput], pad_id: int) -> tuple[NDArray[np.int64], N
         ids[row, : len(item.ids)] = item.ids
         mask[row, : len(item.ids)] = 1
     return ids, mask
+
+
+def graph_inputs(
+    inputs: Sequence[ModelInput], pad_id: int, *, with_types: bool
+) -> dict[str, NDArray[np.int64]]:
+    """What an exported graph is fed."""
+    ids, mask = pad(inputs, pad_id)
+    feed = {"input_ids": ids, "attention_mask": mask}
+    if with_types:
+        feed["token_type_ids"] = token_types(inputs, ids.shape[1])
+    return feed
+
+
+def unpadded(rows: Vectors, inputs: Sequence[ModelInput], task: Task) -> list[Vectors]:
+    """The output of a graph [n, ...] as one array for each input, token states without padding."""
+    if task == "states":
+        return [row[: len(item.ids)] for row, item in zip(rows, inputs, strict=True)]
+    return list(rows)
 
 
 def token_types(inputs: Sequence[ModelInput], length: int) -> NDArray[np.int64]:

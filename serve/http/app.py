@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from fastapi import FastAPI
 from pydantic import SecretStr
@@ -38,7 +39,7 @@ def create_app(settings: Settings, encoder: LocalEncoder | None = None) -> FastA
     Raises ConfigError for an empty API key.
     """
     at = Services(settings, encoder)
-    app = FastAPI(
+    app = _Application(
         routes=list(_routes()),
         middleware=list(_middleware(settings, at)),
         docs_url=None,  # the pages would load their scripts from the network
@@ -46,11 +47,17 @@ def create_app(settings: Settings, encoder: LocalEncoder | None = None) -> FastA
     )
     app.add_exception_handler(RagplaneError, on_ragplane)
     app.add_exception_handler(HTTPException, on_http)
-    needs_key = settings.api_key is not None
-    app.openapi = lambda: document(OPERATIONS, needs_key=needs_key)  # type: ignore[method-assign]
     app.router.redirect_slashes = False
     app.state.services = at
     return app
+
+
+class _Application(FastAPI):
+    """Described by the operations that it routes."""
+
+    def openapi(self) -> dict[str, Any]:
+        needs_key = self.state.services.settings.api_key is not None
+        return document(OPERATIONS, needs_key=needs_key)
 
 
 def _routes() -> Iterator[Route]:

@@ -31,5 +31,5 @@ def held(function: Callable[P, T]) -> Callable[P, T]:
 
 if __name__ == "__main__":
     serve.loading.open_backend = held(serve.loading.open_backend)
-    OnnxBackend.forward = held(OnnxBackend.forward)  # type: ignore[method-assign]
+    OnnxBackend.forward = held(OnnxBackend.forward)
     sys.exit(run(load_settings(), host="127.0.0.1", port=0))

@@ -69,7 +69,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Terms]:
 
     async def noted(self: LocalEncoder, model: object, request: EmbedRequest) -> object:
         terms.append(request.terms)
-        return await run(self, model, request)  # type: ignore[arg-type]
+        return await run(self, model, request)
 
     monkeypatch.setattr(LocalEncoder, "run_embed", noted)
     return terms
@@ -254,7 +254,7 @@ async def test_a_client_that_leaves_cancels_its_inputs(
         "query_string": b"",
         "headers": [(b"content-type", b"application/json")],
     }
-    call = asyncio.create_task(app(scope, messages.get, send))  # type: ignore[arg-type]
+    call = asyncio.create_task(app(scope, messages.get, send))
     batcher = encoder.models[0].batcher
     for _ in range(1000):
         if batcher.queue_sizes["bulk"]:

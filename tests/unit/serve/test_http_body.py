@@ -62,7 +62,7 @@ async def test_a_server_that_ends_waits_for_no_body(
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": "/embed", "query_string": b"", "headers": []}
-    call = asyncio.create_task(app(scope, never, send))  # type: ignore[arg-type]
+    call = asyncio.create_task(app(scope, never, send))
     await asyncio.sleep(0.05)
     call.cancel()
     await call

@@ -87,7 +87,7 @@ async def test_token_ids_are_used_as_they_are(encoder: LocalEncoder) -> None:
 async def test_long_texts_are_cut_on_the_side_that_is_named(encoder: LocalEncoder) -> None:
     head, tail = "boat " * 254, "court " * 254
     for direction, kept in (("right", head), ("left", tail)):
-        request = EmbedRequest(inputs=[head + tail], direction=direction)  # type: ignore[arg-type]
+        request = EmbedRequest(inputs=[head + tail], direction=direction)
         cut, _ = await encoder.run_embed(encoder.registry.any(), request)
         assert (cut.truncated_inputs, cut.tokens) == (1, 256)
         expected = (await encoder.embed([kept])).vectors

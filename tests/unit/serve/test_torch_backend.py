@@ -223,10 +223,11 @@ def test_a_missing_head_is_refused(family: str, tmp_path: Path) -> None:
         open_cpu(read_model(str(folder)))
 
 
-def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_gpu_that_is_not_there_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = read_model(str(FAMILIES["bert"](tmp_path)))
-    if torch.cuda.is_available():
-        pytest.skip("a GPU is there")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ModelError, match="no GPU"):
         open_torch(files, dtype="float32", threads=1, device="cuda")
 

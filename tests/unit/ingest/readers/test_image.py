@@ -14,7 +14,7 @@ from PIL import Image
 from ingest.ocr import OcrLine, Pixels
 from ingest.parsed import ParsedDocument
 from ragplane.core.errors import StageError
-from ragplane.core.schema import BBox
+from tests.unit.ingest.readers.engines import SidewaysEngine
 
 Read = Callable[..., ParsedDocument]
 
@@ -68,16 +68,6 @@ def test_orientation_note_of_a_photograph_is_followed(read: Read, ocr: Any) -> N
     exif[0x0112] = 6  # turn 90 degrees clockwise to show
     read(encoded(blank_image(), "JPEG", exif=exif))
     assert ocr.images[0].shape == (600, 300, 3)
-
-
-class SidewaysEngine:
-    """Reads well only an image that is wider than high."""
-
-    def recognise(self, image: Pixels) -> list[OcrLine]:
-        height, width = image.shape[:2]
-        if height > width:
-            return [OcrLine("sdewoys", BBox(10, 10, 40, height - 10), 0.6)]
-        return [OcrLine("A line along the long side.", BBox(10, 10, width - 10, 40), 0.97)]
 
 
 def test_sideways_image_has_the_size_of_the_turned_page(read: Read) -> None:

@@ -12,7 +12,8 @@ import pytest
 from ingest.ocr import OcrLine, Pixels
 from ingest.parsed import ParsedDocument
 from ragplane.core.errors import StageError
-from ragplane.core.schema import BBox, Page
+from ragplane.core.schema import Page
+from tests.unit.ingest.readers.engines import SidewaysEngine
 
 Draw = Callable[[Any], None]
 Text = Callable[..., Draw]
@@ -231,16 +232,6 @@ def test_turned_page_is_read_upright_with_boxes_as_shown(
         assert block.bbox.x0 == pytest.approx(72, abs=2)
         assert block.bbox.y0 < baseline < block.bbox.y1
         assert block.bbox.x1 - block.bbox.x0 > 4 * (block.bbox.y1 - block.bbox.y0)
-
-
-class SidewaysEngine:
-    """Reads well only an image that is wider than high."""
-
-    def recognise(self, image: Pixels) -> list[OcrLine]:
-        height, width = image.shape[:2]
-        if height > width:
-            return [OcrLine("sdewoys", BBox(10, 10, 40, height - 10), 0.6)]
-        return [OcrLine("A line along the long side.", BBox(10, 10, width - 10, 40), 0.97)]
 
 
 def test_sideways_scan_has_the_size_and_the_boxes_of_the_turned_page(
