@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from ragplane.core.errors import InputError, LimitError, UnavailableError
+from ragplane.core.errors import InputError, LimitError
 from serve.http.errors import CLIENT_GONE
 
 BODY_TIMEOUT_S = 30.0
@@ -24,8 +24,7 @@ async def read_body(request: Request, kind: type[B], *, limit_bytes: int, most_i
 
     Raises InputError for what is no JSON or does not fit `kind`, LimitError for a list of over
     `most_items` that are not token ids; HTTPException 413 over `limit_bytes`, 408 when the body
-    does not arrive in BODY_TIMEOUT_S, 499 when the client left; UnavailableError when the server
-    ends before that.
+    does not arrive in BODY_TIMEOUT_S, 499 when the client left.
     """
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
@@ -33,8 +32,6 @@ async def read_body(request: Request, kind: type[B], *, limit_bytes: int, most_i
     except TimeoutError as error:
         message = f"the body did not arrive within {BODY_TIMEOUT_S:g} s"
         raise HTTPException(408, message, {"Connection": "close"}) from error
-    except asyncio.CancelledError as error:  # the server ends, and waits for this body no longer
-        raise UnavailableError("the server is stopping") from error
     value = _parse(raw)
     _check_lists(value, most_items)
     try:

@@ -93,7 +93,7 @@ def _envelope(dialect: Dialect, cause: Cause, message: str, param: str | None) -
     return {"message": message}
 
 
-def on_ragplane(request: Request, error: Exception) -> Response:
+async def on_ragplane(request: Request, error: Exception) -> Response:
     """The answer to a RagplaneError."""
     assert isinstance(error, RagplaneError)
     param = error.param if isinstance(error, InputError) else None
@@ -103,7 +103,7 @@ def on_ragplane(request: Request, error: Exception) -> Response:
     return error_response(request, cause, str(error), param=param, headers=headers)
 
 
-def on_http(request: Request, error: Exception) -> Response:
+async def on_http(request: Request, error: Exception) -> Response:
     """The answer to an HTTPException: an unknown route, a wrong method, a body that is refused."""
     assert isinstance(error, HTTPException)
     cause = HTTP_CAUSES.get(error.status_code) or CAUSES[InputError]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import time
@@ -12,8 +13,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragplane.core.errors import describe
-from serve.http.errors import CLIENT_GONE, HTTP_CAUSES, error_response
+from ragplane.core.errors import UnavailableError, describe
+from serve.http.errors import CLIENT_GONE, HTTP_CAUSES, error_response, on_ragplane
 from serve.http.metrics import INFERENCE_ROUTES, Metrics
 
 OPEN_PATHS = ("/health", "/ready")
@@ -24,7 +25,8 @@ _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 class RequestTelemetry:
     """Sets `request.state.request_id`, the headers x-request-id and x-total-time; counts.
 
-    Answers defects with 500, so that these responses too carry the headers.
+    Answers defects with 500, and what the server's end cuts off with 503, so that these responses
+    too carry the headers.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -65,6 +67,11 @@ class RequestTelemetry:
             if not answered:
                 await response(scope, receive, send_with_headers)
             raise
+        except asyncio.CancelledError:  # the server ends, and waits for this request no longer
+            if not answered:
+                stopping = UnavailableError("the server is stopping")
+                refusal = await on_ragplane(Request(scope), stopping)
+                await refusal(scope, receive, send_with_headers)
         finally:
             if scope["path"] in INFERENCE_ROUTES:
                 seconds = time.perf_counter() - started_s

@@ -119,11 +119,12 @@ async def test_a_client_that_hangs_does_not_stop_the_drain(model_home: Path) -> 
         async with httpx.AsyncClient(base_url=server.url) as client:
             await until_ready(client)
         host, port = urlsplit(server.url).netloc.split(":")
-        _, writer = await asyncio.open_connection(host, int(port))
+        reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(b"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
         await asyncio.sleep(0.2)
         started_s = time.monotonic()
         code, rest = await asyncio.to_thread(server.end)
+        assert b"HTTP/1.1 503" in await reader.read()
         writer.close()
     assert code == 0
     assert time.monotonic() - started_s < 10
