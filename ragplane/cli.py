@@ -17,6 +17,7 @@ import typer
 
 from ragplane.core import __version__, telemetry
 from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, load_settings
+from ragplane.core.cpu import keep_blas_single_threaded
 from ragplane.core.errors import ConfigError, InputError, RagplaneError, describe
 from ragplane.render import (
     TerminalProgress,
@@ -197,6 +198,7 @@ def _with_plane(work: Callable[[Plane], Awaitable[T]], **settings: Any) -> T:
 
     loaded = load_settings(**settings)
     telemetry.configure(loaded)
+    keep_blas_single_threaded()
 
     async def run() -> T:
         async with Plane(loaded) as plane:

@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 
 from ragplane.core.config import Settings
+from ragplane.core.cpu import keep_blas_single_threaded
 from ragplane.core.errors import ConfigError
 from ragplane.core.process import end_running
 from serve.http.app import create_app
@@ -37,6 +38,7 @@ def run(settings: Settings, *, host: str, port: int) -> int:
     Raises ConfigError if the address cannot be bound, and ModelError if a model cannot be loaded.
     """
     check_folders(settings)
+    keep_blas_single_threaded()
     _allow_connections()
     with bind(host, port) as listener:
         uvloop.run(_serve(settings, listener))

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import psutil
+from threadpoolctl import threadpool_limits
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
@@ -47,6 +48,15 @@ def has_bfloat16(info: Path = _CPU_INFO) -> bool:
     """Whether the processor multiplies bfloat16 itself."""
     flags = f"{_field(info, 'flags')} {_field(info, 'Features')}".split()
     return not _BFLOAT16_FLAGS.isdisjoint(flags)
+
+
+def keep_blas_single_threaded() -> None:
+    """Have numpy's matrix products run on the thread that asks, in this whole process.
+
+    Its library would start a thread for each CPU beside those of the encoder, and make late
+    interaction 1.5 times slower.
+    """
+    threadpool_limits(1, user_api="blas")
 
 
 def _folders(controller: str, root: Path, own: Path) -> list[Path]:

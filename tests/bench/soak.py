@@ -29,7 +29,7 @@ CLIENTS = 16
 GROWTH_LIMIT = 0.05
 WARM_UP_SHARE = 0.05
 _SAMPLES = 200
-_MAX_INPUTS, _MAX_TOKENS = 8, 300
+_MAX_INPUTS, _MAX_TOKENS = 4, 300
 _HANG_UP_SHARE = 0.05
 _BAD: tuple[tuple[str, dict[str, Any]], ...] = (
     ("/embed", {"inputs": []}),

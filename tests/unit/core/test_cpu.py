@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from ragplane.core.cpu import available_cpus, cpu_model, has_bfloat16, memory_bytes, quota_cpus
+from ragplane.core.cpu import (
+    available_cpus,
+    cpu_model,
+    has_bfloat16,
+    keep_blas_single_threaded,
+    memory_bytes,
+    quota_cpus,
+)
 
 
 def make_group(root: Path, **files: str) -> Path:
@@ -91,3 +100,15 @@ def test_what_the_processor_can_do(tmp_path: Path) -> None:
     info.write_text("flags\t\t: fpu sse\n")
     assert not has_bfloat16(info)
     assert not has_bfloat16(tmp_path / "none")
+
+
+def test_blas_runs_on_the_thread_that_asks() -> None:
+    assert np.__version__  # its library is loaded
+    before = threadpool_info()
+    try:
+        keep_blas_single_threaded()
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+        assert pools
+        assert {pool["num_threads"] for pool in pools} == {1}
+    finally:
+        threadpool_limits(before)
