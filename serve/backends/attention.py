@@ -54,9 +54,13 @@ def plan_windows(lengths: Sequence[int], dtype: torch.dtype, device: str) -> lis
 
 
 def attend(projected: Tensor, groups: Sequence[WindowGroup], heads: int) -> Tensor:
-    """Attention of queries, keys and values [rows, 3 * hidden], side by side; [rows, hidden]."""
+    """Attention of queries, keys and values [rows, 3 * hidden], side by side; [rows, hidden].
+
+    Rows beyond the groups see nothing, and become zero.
+    """
     total, hidden = projected.shape[0], projected.shape[1] // 3
     context = projected.new_empty(total, hidden)
+    context[groups[-1].stop :] = 0
     for group in groups:
         rows = projected[group.start : group.stop]
         if group.slots is not None:

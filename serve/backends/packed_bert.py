@@ -18,13 +18,14 @@ from torch.nn import functional
 from serve.backends.attention import WindowGroup, attend, plan_windows
 from serve.backends.base import ModelInput
 from serve.backends.bert_files import BertFacts, Weights
-from serve.backends.linear import Activation, Linear, make_linear
+from serve.backends.linear import Activation, Linear, make_linear, stepped
 
 
 @dataclass(frozen=True, slots=True)
 class PackedInputs:
-    """Inputs one after the other: ids, positions and token types int64 [tokens].
+    """Inputs one after the other: ids, positions and token types int64 [rows].
 
+    Rows beyond the inputs' tokens belong to nobody: they make the count one that `stepped` gives.
     `starts` int64 [n]: the first row of each input. `types` is None where all are 0.
     """
 
@@ -42,11 +43,14 @@ def pack(
     lengths = np.array([len(item.ids) for item in inputs])
     stops = lengths.cumsum()
     starts = stops - lengths
-    ids = np.fromiter((token for item in inputs for token in item.ids), np.int64, int(stops[-1]))
-    types = _types(inputs, starts, len(ids)) if facts.pair_types else None
+    tokens = int(stops[-1])
+    ids = np.fromiter((token for item in inputs for token in item.ids), np.int64, tokens)
+    positions = _positions(ids, starts, lengths, facts)
+    rows = stepped(tokens)
+    types = _types(inputs, starts, rows) if facts.pair_types else None
     return PackedInputs(
-        ids=torch.from_numpy(ids).to(device),
-        positions=torch.from_numpy(_positions(ids, starts, lengths, facts)).to(device),
+        ids=torch.from_numpy(np.resize(ids, rows)).to(device),
+        positions=torch.from_numpy(np.resize(positions, rows)).to(device),
         types=None if types is None else torch.from_numpy(types).to(device),
         starts=torch.from_numpy(starts).to(device),
         groups=plan_windows(lengths.tolist(), dtype, device),
@@ -119,7 +123,7 @@ class PackedBert:
         ]
 
     def states(self, inputs: PackedInputs) -> Tensor:
-        """Last hidden states, float32 [tokens, hidden]."""
+        """Last hidden states, float32 [rows, hidden]."""
         return self._run(inputs, None)
 
     def first_states(self, inputs: PackedInputs) -> Tensor:

@@ -28,7 +28,8 @@ class States:
         self._encoder = encoder
 
     def __call__(self, inputs: PackedInputs, lengths: Sequence[int]) -> Sequence[Tensor]:
-        return torch.split_with_sizes(self._encoder.states(inputs), list(lengths))
+        states = self._encoder.states(inputs)[: sum(lengths)]
+        return torch.split_with_sizes(states, list(lengths))
 
 
 class Classifier:
@@ -74,7 +75,7 @@ class TermWeights:
         )
 
     def __call__(self, inputs: PackedInputs, lengths: Sequence[int]) -> Sequence[Tensor]:
-        states = self._encoder.states(inputs).to(self._dtype)
+        states = self._encoder.states(inputs)[: sum(lengths)].to(self._dtype)
         rows = self._norm(self._dense.activated(states, self._activation))
         # One input at a time: the logits of a whole batch are vocabulary-wide.
         parts = torch.split_with_sizes(rows, list(lengths))

@@ -19,6 +19,8 @@ def open_torch(files: ModelFiles, *, dtype: str, threads: int, device: str) -> B
     # CPUs with busy neighbours a short forward pass took 20 times as long. OpenMP reads this once,
     # when PyTorch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Compiled kernels are kept by shape, up to a megabyte each, and the default is 1,024 of them.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "512")
     import torch
 
     from serve.backends.bert_files import bert_facts

@@ -20,6 +20,7 @@ from ragplane.core.models import ModelFiles, SpladeHead, Task, read_model
 from serve.backends.attention import attend, plan_windows
 from serve.backends.base import Backend, ModelInput
 from serve.backends.bert_files import bert_facts
+from serve.backends.linear import stepped
 from serve.backends.torch_model import open_torch
 from serve.backends.torch_packed import split
 from serve.encoder import Vectors
@@ -258,3 +259,15 @@ def test_threads_change_nothing(threads: int) -> None:
     inputs = [ModelInput(tuple(range(1000, 1000 + length))) for length in (3, 200, 7, 90, 91, 150)]
     for got, want in zip(many.forward(inputs), one.forward(inputs), strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [(1, 16), (16, 16), (17, 32), (128, 128), (129, 144), (255, 256), (1000, 1024), (1025, 1152)],
+)
+def test_rows_come_in_steps_that_bound_the_kernels_to_compile(rows: int, expected: int) -> None:
+    assert stepped(rows) == expected
+
+
+def test_few_numbers_of_rows_are_left_of_many() -> None:
+    assert len({stepped(rows) for rows in range(1, 16_385)}) < 70
