@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from ragplane.core.errors import StageError
 from ragplane.core.schema import BBox, Block, Chunk, Document, Note, Page, PageSignals, Route
@@ -21,22 +22,31 @@ class ParsedDocument:
 
 @dataclass(frozen=True, slots=True)
 class ParseRequest:
-    """A file to parse and where it belongs. `generation` is the one it will have."""
+    """A file to parse and where it belongs. `generation` is the one it will have.
+
+    `vlm_tokens_spent` is what the tenant's other documents have cost.
+    """
 
     path: Path
     source: str
     tenant: str
     corpus: str
+    document_id: UUID
     generation: int
+    vlm_tokens_spent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """A parsed file. `document.sha256` is of the very bytes that were parsed."""
+    """A parsed file. `document.sha256` is of the very bytes that were parsed.
+
+    `notes` are on the whole of it.
+    """
 
     document: Document
     pages: tuple[Page, ...]
     chunks: tuple[Chunk, ...]
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from ingest.ocr import OcrEngine
 from ingest.parsed import ParsedDocument, RawPage
+from ingest.pdf.base import PdfEngine
 from ingest.triage import Thresholds
+from ingest.vlm.base import SecondReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class ReadContext:
     """The name of the file (for a title, never for its type) and the tools a reader may use.
 
     `finished` are pages of this very file that an earlier run read: they are taken as they are.
-    `on_page` hears of every other page of a paged format as soon as it is read.
+    `on_page` hears of every other page of a paged format as soon as it is read. `vlm` reads pages
+    again that the OCR could not read well.
     """
 
     name: str
@@ -35,6 +38,8 @@ class ReadContext:
     passwords: tuple[str, ...] = ()
     finished: Mapping[int, RawPage] = field(default_factory=dict)
     on_page: Callable[[RawPage], None] = lambda _: None
+    pdf_engine: PdfEngine = "mupdf"
+    vlm: SecondReading | None = None
 
 
 Reader = Callable[[bytes, ReadContext], ParsedDocument]
