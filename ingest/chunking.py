@@ -7,197 +7,175 @@ between them. Borders fall at headings, then blocks, then sentences, then words,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ingest.identity import chunk_id, text_sha256
+from ingest.units import CHARACTERS_PER_TOKEN, Limits, Unit, units_of
 from ragplane.core.errors import StageError
-from ragplane.core.schema import Block, Chunk, Document, Page, join_pages
-from ragplane.core.sentences import sentence_spans
+from ragplane.core.schema import Chunk, Document, Page, join_pages
 from ragplane.core.tokens import TextTokenizer
 
 _PREFIX_SHARE = 0.4  # a prefix may take this share of a chunk, or it is shortened
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A piece that is not cut further: `accepted[start:end]`."""
+class _Plan(NamedTuple):
+    """A chunk to be: the units from `first` to before `last`, under a prefix."""
 
-    start: int
-    end: int
-    tokens: int
-    page: int
-    heading_path: tuple[str, ...]
-    is_heading: bool
-    header: str | None
-    is_header: bool
+    first: int
+    last: int
+    prefix: str
 
 
 def chunk_document(
-    document: Document, pages: Sequence[Page], tokenizer: TextTokenizer, limit_tokens: int
+    document: Document,
+    pages: Sequence[Page],
+    tokenizer: TextTokenizer,
+    limit_tokens: int,
+    *,
+    contextual: bool = True,
 ) -> list[Chunk]:
     """Cut a document into chunks of at most `limit_tokens`, specials and prefix included.
 
-    Raises StageError `chunk` if the chunks would not conserve the text.
+    With `contextual`, title and heading path stand in the prefix of each; a table's header always
+    does. Raises StageError `chunk` if a character does not fit or the text would not be conserved.
     """
     accepted = join_pages(page.text for page in pages)
-    body_tokens = limit_tokens - tokenizer.special_tokens
-    unit_tokens = max(1, body_tokens - int(body_tokens * _PREFIX_SHARE))
-    units = _units(pages, accepted, tokenizer, unit_tokens)
-    chunks: list[Chunk] = []
-    for group in _groups(units):
-        chunks.extend(_pack(document, accepted, group, tokenizer, limit_tokens, len(chunks)))
+    packer = _Packer(document.title, tokenizer, limit_tokens, contextual)
+    packer.units = units_of(pages, tokenizer, packer.limits)
+    chunks = [
+        _chunk(
+            document, accepted, packer.units[plan.first : plan.last], plan.prefix, ordinal, tokens
+        )
+        for ordinal, (plan, tokens) in enumerate(packer.fitted(accepted))
+    ]
     _require_conservation(accepted, chunks)
     return chunks
 
 
-def _units(
-    pages: Sequence[Page], accepted: str, tokenizer: TextTokenizer, limit_tokens: int
-) -> list[_Unit]:
-    blocks = [(page.number, block) for page in pages for block in page.blocks]
-    counts = tokenizer.count_batch([block.text for _, block in blocks])
-    units: list[_Unit] = []
-    path: list[tuple[int, str]] = []
-    position = 0
-    for (page, block), count in zip(blocks, counts, strict=True):
-        if block.kind == "heading":
-            path = [entry for entry in path if entry[0] < block.level]
-            path.append((block.level, block.text))
-        unit = _Unit(
-            start=position,
-            end=position + len(block.text),
-            tokens=count - tokenizer.special_tokens,
-            page=page,
-            heading_path=tuple(text for _, text in path),
-            is_heading=block.kind == "heading",
-            header=block.header,
-            is_header=block.header is not None and block.text == block.header,
-        )
-        fits = unit.tokens <= limit_tokens
-        units.extend([unit] if fits else _split(unit, block, accepted, tokenizer, limit_tokens))
-        position = unit.end + 1  # the line break that joins blocks
-    return units
+class _Packer:
+    """Fills chunks with the units of one document, in order."""
 
+    def __init__(
+        self, title: str, tokenizer: TextTokenizer, limit_tokens: int, contextual: bool
+    ) -> None:
+        self._title = title
+        self._tokenizer = tokenizer
+        self._limit_tokens = limit_tokens
+        self._contextual = contextual
+        body = max(1, limit_tokens - tokenizer.special_tokens)
+        text = max(1, body - int(body * _PREFIX_SHARE))
+        self.limits = Limits(text, body, CHARACTERS_PER_TOKEN * text)
+        self.units: list[Unit] = []
+        self._prefix_tokens: dict[str, int] = {"": tokenizer.special_tokens}
 
-def _split(
-    unit: _Unit, block: Block, accepted: str, tokenizer: TextTokenizer, limit_tokens: int
-) -> list[_Unit]:
-    """Cut a block that is too long at lines, sentences, words, or at last between tokens."""
-    spans = _lines(block.text) if block.kind == "code" else sentence_spans(block.text)
-    pieces: list[_Unit] = []
-    for start, end in spans:
-        text = block.text[start:end]
-        tokens = tokenizer.count(text) - tokenizer.special_tokens
-        piece = replace(unit, start=unit.start + start, end=unit.start + end, tokens=tokens)
-        fits = tokens <= limit_tokens
-        pieces.extend([piece] if fits else _windows(piece, accepted, tokenizer, limit_tokens))
-    return pieces
+    def fitted(self, accepted: str) -> Iterator[tuple[_Plan, int]]:
+        """The plans of all chunks with their exact numbers of tokens."""
+        plans = [plan for first, last in self._sections() for plan in self._fill(first, last)]
+        counts = self._tokenizer.count_batch([self._embedded(accepted, plan) for plan in plans])
+        for plan, tokens in zip(plans, counts, strict=True):
+            # Counts of parts need not add up for every tokenizer.
+            yield from (
+                [(plan, tokens)] if tokens <= self._limit_tokens else self._cut(accepted, plan)
+            )
 
-
-def _windows(
-    unit: _Unit, accepted: str, tokenizer: TextTokenizer, limit_tokens: int
-) -> list[_Unit]:
-    """Cut at token borders, after the last space of a window where there is one."""
-    text = accepted[unit.start : unit.end]
-    offsets = tokenizer.offsets(text)
-    pieces: list[_Unit] = []
-    first = 0
-    start = 0
-    while first < len(offsets):
-        last = min(first + limit_tokens, len(offsets))
-        end = len(text)
-        if last < len(offsets):
-            end = _window_end(text, start, offsets[last][0])
-            last = next(i for i in range(first, len(offsets)) if offsets[i][1] > end)
-        count = max(1, last - first)
-        pieces.append(replace(unit, start=unit.start + start, end=unit.start + end, tokens=count))
-        first, start = last, end
-    return [_trimmed(piece, accepted) for piece in pieces]
-
-
-def _window_end(text: str, start: int, border: int) -> int:
-    space = text.rfind(" ", start + 1, border + 1)
-    return space if space > start else border
-
-
-def _trimmed(unit: _Unit, accepted: str) -> _Unit:
-    text = accepted[unit.start : unit.end]
-    start = unit.start + len(text) - len(text.lstrip())
-    return replace(unit, start=start, end=start + len(text.strip()))
-
-
-def _lines(text: str) -> list[tuple[int, int]]:
-    spans, position = [], 0
-    for line in text.split("\n"):
-        if line.strip():
-            spans.append((position, position + len(line)))
-        position += len(line) + 1
-    return spans
-
-
-def _groups(units: Sequence[_Unit]) -> list[list[_Unit]]:
-    """Sections: a heading starts one, unless only headings came before it."""
-    groups: list[list[_Unit]] = []
-    for unit in units:
-        starts = unit.is_heading and groups and not all(u.is_heading for u in groups[-1])
-        if not groups or starts:
-            groups.append([unit])
+    def _cut(self, accepted: str, plan: _Plan) -> Iterator[tuple[_Plan, int]]:
+        """A plan that is too long, with its last unit parted, or at last without its prefix."""
+        first, last, prefix = plan
+        if last - first > 1:
+            smaller = [
+                _Plan(first, last - 1, prefix),
+                _Plan(last - 1, last, self._prefix(last - 1)),
+            ]
+        elif prefix:
+            smaller = [_Plan(first, last, "")]
         else:
-            groups[-1].append(unit)
-    return groups
+            raise StageError("chunk", f"a single unit is over the limit of {self._limit_tokens}")
+        for one in smaller:
+            tokens = self._tokenizer.count(self._embedded(accepted, one))
+            yield from [(one, tokens)] if tokens <= self._limit_tokens else self._cut(accepted, one)
+
+    def _embedded(self, accepted: str, plan: _Plan) -> str:
+        text = accepted[self.units[plan.first].start : self.units[plan.last - 1].end]
+        return f"{plan.prefix}\n{text}" if plan.prefix else text
+
+    def _sections(self) -> Iterator[tuple[int, int]]:
+        """Ranges of units: a heading starts one, unless only headings came before it."""
+        first, only_headings = 0, True
+        for i, unit in enumerate(self.units):
+            if unit.is_heading and not only_headings:
+                yield first, i
+                first, only_headings = i, True
+            only_headings = only_headings and unit.is_heading
+        if self.units:
+            yield first, len(self.units)
+
+    def _fill(self, first: int, last: int) -> Iterator[_Plan]:
+        """The plans of one section."""
+        while first < last:
+            prefix = self._prefix(first)
+            end = self._fitting(first, last, self._prefix_tokens[prefix])
+            if self._only_headings(first, end, last):
+                bare = self._fitting(first, last, self._prefix_tokens[""])
+                if not self._only_headings(first, bare, last):
+                    prefix, end = "", bare
+            yield _Plan(first, end, prefix)
+            first = end
+
+    def _fitting(self, first: int, last: int, prefix_tokens: int) -> int:
+        """The end of the units that fit one chunk together, all under one table header."""
+        total = prefix_tokens
+        characters = self.units[first].start + self.limits.characters
+        end = first
+        while end < last:
+            unit = self.units[end]
+            total += unit.tokens
+            if end > first and (
+                total > self._limit_tokens
+                or unit.end > max(characters, self.units[first].end)
+                or _changes_table(self.units[end - 1], unit)
+                or self._is_better_alone(end, total - unit.tokens, prefix_tokens)
+            ):
+                break
+            end += 1
+        if first + 1 < end < last and self.units[end - 1].is_heading:
+            end -= 1  # a heading goes with what it heads
+        return end
+
+    def _is_better_alone(self, position: int, tokens_before: int, prefix_tokens: int) -> bool:
+        """Whether a block of several units would be cut here and stay whole in the next chunk."""
+        unit = self.units[position]
+        return (
+            not self.units[position - 1].is_heading
+            and tokens_before + unit.block_tokens > self._limit_tokens
+            and prefix_tokens + unit.block_tokens <= self._limit_tokens
+        )
+
+    def _only_headings(self, first: int, end: int, last: int) -> bool:
+        """Whether the units are headings parted from what they head."""
+        return end < last and all(unit.is_heading for unit in self.units[first:end])
+
+    def _prefix(self, position: int) -> str:
+        """Title, the headings above the chunk that it does not hold itself, its table header."""
+        first = self.units[position]
+        header = next((unit.header for unit in self._from(position) if not unit.is_heading), None)
+        above = first.heading_path[:-1] if first.is_heading else first.heading_path
+        titles = list(dict.fromkeys(part for part in (self._title, *above) if part))
+        room = self._limit_tokens - first.tokens
+        for prefix in _prefixes(titles if self._contextual else [], header or ""):
+            tokens = self._prefix_tokens.get(prefix)
+            if tokens is None:
+                tokens = self._prefix_tokens[prefix] = self._tokenizer.count(prefix)
+            if tokens <= min(room, self._limit_tokens * _PREFIX_SHARE):
+                return prefix
+        return ""
+
+    def _from(self, position: int) -> Iterator[Unit]:
+        while position < len(self.units):
+            yield self.units[position]
+            position += 1
 
 
-def _pack(
-    document: Document,
-    accepted: str,
-    units: Sequence[_Unit],
-    tokenizer: TextTokenizer,
-    limit_tokens: int,
-    first_ordinal: int,
-) -> list[Chunk]:
-    """Fill chunks with the units of one section, in order."""
-    chunks: list[Chunk] = []
-    rest = list(units)
-    while rest:
-        prefix = _prefix(document, rest, tokenizer, limit_tokens)
-        count = _fitting(rest, tokenizer, limit_tokens, tokenizer.count(prefix) if prefix else 0)
-        if _only_headings(rest, count):
-            bare = _fitting(rest, tokenizer, limit_tokens, 0)
-            if not _only_headings(rest, bare):
-                prefix, count = "", bare
-        chunk = _chunk(document, accepted, rest[:count], prefix, tokenizer, first_ordinal)
-        while chunk.tokens > limit_tokens:  # counts of parts need not add up for every tokenizer
-            if count == 1 and not prefix:
-                raise StageError("chunk", f"a single unit takes {chunk.tokens} tokens")
-            count, prefix = (count - 1, prefix) if count > 1 else (1, "")
-            chunk = _chunk(document, accepted, rest[:count], prefix, tokenizer, first_ordinal)
-        chunks.append(chunk)
-        first_ordinal += 1
-        rest = rest[count:]
-    return chunks
-
-
-def _fitting(
-    units: Sequence[_Unit], tokenizer: TextTokenizer, limit_tokens: int, prefix_tokens: int
-) -> int:
-    """How many units fit one chunk together, at least one, all under one table header."""
-    total = max(prefix_tokens, tokenizer.special_tokens)
-    count = 0
-    for unit in units:
-        total += unit.tokens
-        if count and (total > limit_tokens or _changes_table(units[count - 1], unit)):
-            break
-        count += 1
-    if count < len(units) and count > 1 and units[count - 1].is_heading:
-        count -= 1  # a heading goes with what it heads
-    return count
-
-
-def _only_headings(units: Sequence[_Unit], count: int) -> bool:
-    """Whether the first units are headings parted from what they head."""
-    return count < len(units) and all(unit.is_heading for unit in units[:count])
-
-
-def _changes_table(before: _Unit, unit: _Unit) -> bool:
+def _changes_table(before: Unit, unit: Unit) -> bool:
     """Whether a table begins or ends between the two: a chunk has one header or none.
 
     A table that begins right below a heading stays with it.
@@ -205,21 +183,13 @@ def _changes_table(before: _Unit, unit: _Unit) -> bool:
     return unit.header != before.header and not (before.is_heading and unit.is_header)
 
 
-def _prefix(
-    document: Document, units: Sequence[_Unit], tokenizer: TextTokenizer, limit_tokens: int
-) -> str:
-    """Title, the headings above the chunk that it does not hold itself, and its table header."""
-    first = units[0]
-    header = next((unit.header for unit in units if not unit.is_heading), None)
-    above = first.heading_path[:-1] if first.is_heading else first.heading_path
-    titles = list(dict.fromkeys(part for part in (document.title, *above) if part))
-    endings = [f"\n{header}", ""] if header else [""]
-    for ending in endings:  # rather no header than no title: the text holds it once anyway
+def _prefixes(titles: Sequence[str], header: str) -> Iterator[str]:
+    """From the longest to the shortest; titles are given up before a table's header."""
+    for ending in dict.fromkeys((header, "")):
         for path in _shortened(titles):
-            prefix = " > ".join(path) + ending
-            if tokenizer.count(prefix) <= limit_tokens * _PREFIX_SHARE:
-                return prefix
-    return ""
+            yield " > ".join(path) + (f"\n{ending}" if ending else "")
+        if ending:
+            yield ending
 
 
 def _shortened(titles: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -233,10 +203,10 @@ def _shortened(titles: Sequence[str]) -> Iterator[Sequence[str]]:
 def _chunk(
     document: Document,
     accepted: str,
-    units: Sequence[_Unit],
+    units: Sequence[Unit],
     prefix: str,
-    tokenizer: TextTokenizer,
     ordinal: int,
+    tokens: int,
 ) -> Chunk:
     start, end = units[0].start, units[-1].end
     text = accepted[start:end]
@@ -252,8 +222,9 @@ def _chunk(
         last_page=units[-1].page,
         start=start,
         end=end,
-        tokens=tokenizer.count(f"{prefix}\n{text}" if prefix else text),
+        tokens=tokens,
         sha256=sha256,
+        boxes=tuple(dict.fromkeys(unit.box for unit in units if unit.box is not None)),
     )
 
 

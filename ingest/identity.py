@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from uuid import UUID, uuid5
 
-CHUNKER_VERSION = "1"
+CHUNKER_VERSION = "2"
 _NAMESPACE = UUID("6f1d3b52-6c1e-4d0a-9a53-0b6a3c1f7e44")
 
 

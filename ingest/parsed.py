@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
-from ragplane.core.schema import BBox, Block, Chunk, Document, Page, PageSignals, Route
+from ragplane.core.errors import StageError
+from ragplane.core.schema import BBox, Block, Chunk, Document, Note, Page, PageSignals, Route
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A document as read: its title, MIME type and pages in order."""
+    """A document as read: its title, MIME type and pages in order; notes on the whole of it."""
 
     title: str
     mime: str
     pages: tuple[Page, ...]
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ParseRequest:
-    """A file to parse and where it belongs. `generation` is the one it will have."""
+    """A file to parse and where it belongs. `generation` is the one it will have.
+
+    `vlm_tokens_spent` is what the tenant's other documents have cost.
+    """
 
     path: Path
     source: str
     tenant: str
     corpus: str
+    document_id: UUID
     generation: int
+    vlm_tokens_spent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """A parsed file. `document.sha256` is of the very bytes that were parsed."""
+    """A parsed file. `document.sha256` is of the very bytes that were parsed.
+
+    `notes` are on the whole of it.
+    """
 
     document: Document
     pages: tuple[Page, ...]
     chunks: tuple[Chunk, ...]
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
-    """A page before layout. `paragraphs` are groups of lines in reading order."""
+    """A page before layout. `paragraphs` are groups of lines in reading order.
+
+    It is what a checkpoint of a page holds: a resumed run takes it from there. `blocks` are those
+    of a page that came with its structure (a vision model's Markdown), and stand for `paragraphs`.
+    `confidence`, `vlm_tokens`, `notes` and `error` as in `Page`.
+    """
 
     number: int
     width_points: float
@@ -70,7 +87,12 @@ class RawPage:
     signals: PageSignals
     seconds: float
     paragraphs: tuple[tuple[Line, ...], ...] = ()
-    tables: tuple[Table, ...] = field(default=())
+    blocks: tuple[Block, ...] = ()
+    tables: tuple[Table, ...] = ()
+    confidence: float | None = None
+    vlm_tokens: int = 0
+    notes: tuple[Note, ...] = ()
+    error: StageError | None = None
 
 
 def flowing_page(blocks: list[Block], seconds: float) -> Page:

@@ -1,36 +1,87 @@
-"""From a page image to raw lines: recognise, turn upright, scale to points, group, order."""
+"""From a page image to paragraphs and tables in points: recognise, make upright, scale, arrange."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
 
-from ingest.ocr import OcrEngine, OcrLine, Pixels, read_upright
-from ingest.order import reading_order
-from ingest.parsed import Line
+from ingest.arrange import Paragraph, arranged
+from ingest.ocr import OcrEngine, OcrLine, PageConfidence, Pixels, page_confidence, read_upright
+from ingest.ocr.resolution import base_dpi, finer_dpi
+from ingest.ocr.rules import ruled_strokes
+from ingest.ocr.upright import turned
+from ingest.parsed import Line, Table
+from ingest.tables import Word, ruled_tables
 from ragplane.core.errors import StageError, describe
-from ragplane.core.schema import BBox
+from ragplane.core.schema import BBox, Note
 
-_LINE_GAP = 0.9  # a larger gap than this many line heights ends a paragraph
 _CAP_TO_FONT_SIZE = 0.75  # a recognised box is about 4/3 of the font size high
-_MIN_CONFIDENCE = 0.5
+_TABLE_FILLED_SHARE = 0.5  # less is the grid of a chart
+_MIN_CONFIDENCE = 0.5  # below, what was recognised is noise more often than text
 
 
-def read_scan(
-    engine: OcrEngine, image: Pixels, dpi: float, page: int
-) -> tuple[tuple[tuple[Line, ...], ...], int]:
-    """Paragraphs of the image in reading order, boxes in points, and the rotation applied.
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What was read on a page image. Boxes are in points of the page once it is upright.
 
-    Raises StageError `ocr` with the number `page` and whatever the engine failed of.
+    `rotation` is how far it was turned for that, clockwise. `confidence` counts every recognised
+    line, also those too doubtful to be kept, which `notes` tells of; None where there was none.
+    `line_height_pixels` is that of the usual line.
     """
+
+    paragraphs: tuple[Paragraph, ...]
+    tables: tuple[Table, ...]
+    rotation: int
+    confidence: PageConfidence | None
+    line_height_pixels: float
+    notes: tuple[Note, ...] = ()
+
+
+def read_page(
+    engine: OcrEngine,
+    render: Callable[[float], Pixels],
+    size_points: tuple[float, float],
+    max_pixels: int,
+    page: int,
+    *,
+    finest_dpi: float = float("inf"),
+) -> Scan:
+    """Read a page that `render` draws at any dpi, again at a higher one if small print asks for it.
+
+    No image is over `max_pixels`, none finer than `finest_dpi`. Raises StageError `ocr` with the
+    number `page` and whatever the engine failed of.
+    """
+    dpi = min(base_dpi(*size_points, max_pixels), finest_dpi)
+    scan = recognised(engine, render(dpi), dpi, page)
+    if scan.confidence is None:
+        return scan
+    finer = finer_dpi(dpi, scan.confidence.mean, scan.line_height_pixels, size_points, max_pixels)
+    if finer is None or min(finer, finest_dpi) <= dpi:
+        return scan
+    again = recognised(engine, render(min(finer, finest_dpi)), min(finer, finest_dpi), page)
+    better = again.confidence is not None and again.confidence.mean > scan.confidence.mean
+    return again if better else scan
+
+
+def recognised(engine: OcrEngine, image: Pixels, dpi: float, page: int) -> Scan:
+    """Read an image of a page at `dpi`. Raises as `read_page`."""
     try:
         upright = read_upright(engine, image)
     except Exception as error:
         raise StageError("ocr", describe(error), page=page) from error
-    scale = 72.0 / dpi
-    lines = [_line(found, scale) for found in upright.lines if found.confidence >= _MIN_CONFIDENCE]
-    rows = _rows(lines)
-    ordered = reading_order(rows, lambda line: line.bbox, upright.width_pixels * scale)
-    return tuple(_paragraphs(ordered)), upright.rotation
+    kept = [found for found in upright.lines if found.confidence >= _MIN_CONFIDENCE]
+    lines = [_line(found, dpi) for found in kept]
+    ruled = _ruled_tables(turned(image, upright.rotation), dpi, upright.skew_degrees, lines)
+    paragraphs, tables = arranged(lines, ruled, upright.width_pixels * 72.0 / dpi)
+    return Scan(
+        paragraphs=paragraphs,
+        tables=tables,
+        rotation=upright.rotation,
+        confidence=page_confidence((found.text, found.confidence) for found in upright.lines),
+        line_height_pixels=median([found.bbox.y1 - found.bbox.y0 for found in kept] or [0.0]),
+        notes=_notes(len(upright.lines) - len(kept)),
+    )
 
 
 def upright_size(width: float, height: float, rotation: int) -> tuple[float, float]:
@@ -38,56 +89,32 @@ def upright_size(width: float, height: float, rotation: int) -> tuple[float, flo
     return (height, width) if rotation in (90, 270) else (width, height)
 
 
-def _line(found: OcrLine, scale: float) -> Line:
-    box = BBox(*(edge * scale for edge in found.bbox))
+def _line(found: OcrLine, dpi: float) -> Line:
+    box = _points(found.bbox, dpi)
     size = (box.y1 - box.y0) * _CAP_TO_FONT_SIZE
     return Line(found.text, box, size, confidence=found.confidence)
 
 
-def _rows(lines: Sequence[Line]) -> list[Line]:
-    """Join pieces of one text line that the detector split at word gaps."""
-    rows: list[Line] = []
-    for line in sorted(lines, key=lambda line: (line.bbox.y0 + line.bbox.y1, line.bbox.x0)):
-        partner = next((row for row in rows if _continues_row(row, line)), None)
-        if partner is None:
-            rows.append(line)
-        else:
-            rows[rows.index(partner)] = _joined(partner, line)
-    return rows
+def _ruled_tables(
+    image: Pixels, dpi: float, skew_degrees: float, lines: Sequence[Line]
+) -> list[Table]:
+    if not lines:
+        return []
+    strokes = [_points(box, dpi) for box in ruled_strokes(image, dpi, skew_degrees)]
+    tables = ruled_tables(strokes, [Word(line.text, line.bbox) for line in lines])
+    return [table for table in tables if _filled_share(table) >= _TABLE_FILLED_SHARE]
 
 
-def _continues_row(row: Line, line: Line) -> bool:
-    height = min(row.bbox.y1 - row.bbox.y0, line.bbox.y1 - line.bbox.y0)
-    overlap = min(row.bbox.y1, line.bbox.y1) - max(row.bbox.y0, line.bbox.y0)
-    gap = max(row.bbox.x0, line.bbox.x0) - min(row.bbox.x1, line.bbox.x1)
-    return overlap > 0.6 * height and gap < 0.8 * height
+def _filled_share(table: Table) -> float:
+    cells = [cell for row in table.rows for cell in row]
+    return sum(map(bool, cells)) / len(cells)
 
 
-def _joined(a: Line, b: Line) -> Line:
-    left, right = sorted((a, b), key=lambda line: line.bbox.x0)
-    box = BBox(
-        left.bbox.x0,
-        min(a.bbox.y0, b.bbox.y0),
-        max(a.bbox.x1, b.bbox.x1),
-        max(a.bbox.y1, b.bbox.y1),
-    )
-    confidence = min(a.confidence or 0.0, b.confidence or 0.0)
-    size = max(a.font_size_points, b.font_size_points)
-    return Line(f"{left.text} {right.text}", box, size, confidence=confidence)
+def _points(box: BBox, dpi: float) -> BBox:
+    return BBox(*(edge * 72.0 / dpi for edge in box))
 
 
-def _paragraphs(lines: Sequence[Line]) -> list[tuple[Line, ...]]:
-    paragraphs: list[list[Line]] = []
-    for line in lines:
-        if paragraphs and _same_paragraph(paragraphs[-1][-1], line):
-            paragraphs[-1].append(line)
-        else:
-            paragraphs.append([line])
-    return [tuple(paragraph) for paragraph in paragraphs]
-
-
-def _same_paragraph(above: Line, below: Line) -> bool:
-    height = min(above.bbox.y1 - above.bbox.y0, below.bbox.y1 - below.bbox.y0)
-    gap = below.bbox.y0 - above.bbox.y1
-    alike = 0.75 < below.font_size_points / max(above.font_size_points, 0.1) < 1.33
-    return -height < gap < _LINE_GAP * height and alike
+def _notes(illegible: int) -> tuple[Note, ...]:
+    if not illegible:
+        return ()
+    return (Note("degraded", f"lines left out that OCR could not read: {illegible}"),)

@@ -133,3 +133,11 @@ def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
         except OSError:
             continue  # the parse of this file will name the cause
     return hashes
+
+
+def path_of(source: str) -> Path:
+    """The file of a source. Raises StageError `parse` for a URI that names no file here."""
+    parts = urlsplit(source)
+    if parts.scheme != "file" or parts.netloc:
+        raise StageError("parse", f"{parts.scheme or 'no'} URI: only files are read")
+    return Path(unquote(parts.path, errors="surrogateescape"))

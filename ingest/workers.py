@@ -1,8 +1,8 @@
 """Parsing in processes that can be killed: a crash or a hang costs one document.
 
 A native parser that segfaults takes its process with it, and one that spins cannot be interrupted
-from Python; so each parser runs in a process of its own, spawned clean, recycled after many
-documents.
+from Python; so each parser runs in a process of its own, spawned clean, watched for time and
+memory, recycled after many documents.
 """
 
 from __future__ import annotations
@@ -12,33 +12,45 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from ingest.parsed import ParseRequest, ParseResult
+import psutil
+
+from ingest.options import ParserSpec
+from ingest.parsed import ParseRequest, ParseResult, RawPage
 from ragplane.core.errors import StageError, describe
-
-if TYPE_CHECKING:
-    from ingest.parse import Parser
 
 _DOCUMENTS_PER_PROCESS = 500
 _GRACE_S = 5.0
+_WATCH_EVERY_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class ParserSpec:
-    """What a parser process needs to know; `timeout_s` bounds one document."""
+class Checkpoints(Protocol):
+    """Where finished pages of a document are kept, and found again by the next run."""
 
-    tokenizer_file: Path
-    limit_tokens: int
-    ocr_threads: int
-    timeout_s: float
+    async def finished(self, sha256: str) -> Mapping[int, RawPage]:
+        """Pages that are known of the content with this hash."""
+        ...
+
+    async def keep(self, sha256: str, pages: Sequence[RawPage]) -> None:
+        """Keep pages that were just read."""
+        ...
+
+
+class NoCheckpoints:
+    """Keeps nothing."""
+
+    async def finished(self, sha256: str) -> Mapping[int, RawPage]:
+        """See Checkpoints."""
+        return {}
+
+    async def keep(self, sha256: str, pages: Sequence[RawPage]) -> None:
+        """See Checkpoints."""
 
 
 class ParserProcess:
@@ -50,40 +62,62 @@ class ParserProcess:
         self._connection: Connection | None = None
         self._documents = 0
 
-    async def parse(self, request: ParseRequest) -> ParseResult:
-        """Parse one file. Raises StageError, also if the process dies or takes too long."""
-        return await asyncio.to_thread(self._parse, request)
+    async def parse(
+        self, request: ParseRequest, checkpoints: Checkpoints | None = None
+    ) -> ParseResult:
+        """Parse one file.
+
+        Raises StageError, also if the process dies or takes too much time or memory, and whatever
+        `checkpoints` raises.
+        """
+        kept = checkpoints or NoCheckpoints()
+        try:
+            outcome = await self._parse(request, kept)
+        except BaseException:
+            self._kill()  # it may be in the middle of a document
+            raise
+        if isinstance(outcome, StageError):
+            raise outcome
+        return outcome
 
     def close(self) -> None:
         """End the process at once, whatever it is doing; a parse under way fails."""
         self._kill()
 
-    def _parse(self, request: ParseRequest) -> ParseResult:
+    async def _parse(
+        self, request: ParseRequest, checkpoints: Checkpoints
+    ) -> ParseResult | StageError:
+        deadline_s = time.monotonic() + self._spec.timeout_s
+        await asyncio.to_thread(self._begin, request)
+        sha256 = ""
+        while True:
+            pages: list[RawPage] = []
+            outcome: ParseResult | StageError | None = None
+            for message in await asyncio.to_thread(self._receive, deadline_s):
+                if isinstance(message, str):
+                    sha256 = message
+                    known = await checkpoints.finished(sha256)
+                    await asyncio.to_thread(self._send, known)
+                elif isinstance(message, RawPage):
+                    pages.append(message)
+                else:
+                    outcome = message
+            if pages:
+                await checkpoints.keep(sha256, pages)
+            if outcome is not None:
+                return outcome
+
+    def _begin(self, request: ParseRequest) -> None:
         try:
-            connection = self._running()
+            if self._documents >= _DOCUMENTS_PER_PROCESS:
+                self._kill()
+            if self._process is None or self._process.poll() is not None:
+                self._connection = self._start()
+                self._documents = 0
+            self._documents += 1
         except OSError as error:
             raise StageError("parse", f"no parser process ({describe(error)})") from error
-        try:
-            connection.send(request)
-            if not connection.poll(self._spec.timeout_s):
-                self._kill()
-                raise StageError("parse", f"took longer than {self._spec.timeout_s:g} s")
-            outcome = connection.recv()
-        except (EOFError, OSError) as error:
-            raise StageError("parse", f"the parser process died ({self._reap()})") from error
-        if isinstance(outcome, StageError):
-            raise outcome
-        result: ParseResult = outcome
-        return result
-
-    def _running(self) -> Connection:
-        if self._documents >= _DOCUMENTS_PER_PROCESS:
-            self._kill()
-        if self._process is None or self._connection is None or self._process.poll() is not None:
-            self._connection = self._start()
-            self._documents = 0
-        self._documents += 1
-        return self._connection
+        self._send(request)
 
     def _start(self) -> Connection:
         """Start the process by module name.
@@ -95,13 +129,54 @@ class ParserProcess:
         with theirs:
             fd = theirs.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ingest.workers", str(fd)],
+                [sys.executable, "-m", "ingest.parser_process", str(fd)],
                 pass_fds=[fd],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         ours.send(self._spec)
         return ours
+
+    def _send(self, message: object) -> None:
+        try:
+            self._pipe().send(message)
+        except OSError as error:
+            raise StageError("parse", f"the parser process died ({self._reap()})") from error
+
+    def _receive(self, deadline_s: float) -> list[Any]:
+        """What the process has to say, at least one message."""
+        connection = self._pipe()
+        try:
+            while not connection.poll(_WATCH_EVERY_S):
+                self._check(deadline_s)
+            messages = [connection.recv()]
+            while connection.poll(0):
+                messages.append(connection.recv())
+        except (EOFError, OSError) as error:
+            raise StageError("parse", f"the parser process died ({self._reap()})") from error
+        return messages
+
+    def _check(self, deadline_s: float) -> None:
+        """Raise StageError if the document has used up its time or its memory."""
+        if time.monotonic() > deadline_s:
+            raise StageError("parse", f"took longer than {self._spec.timeout_s:g} s")
+        used = self._resident_bytes()
+        if used > self._spec.memory_bytes:
+            limit = self._spec.memory_bytes >> 20
+            raise StageError("parse", f"took more than {limit:,} MiB of memory")
+
+    def _resident_bytes(self) -> int:
+        process = self._process
+        if process is None:
+            return 0
+        with suppress(psutil.NoSuchProcess):
+            return int(psutil.Process(process.pid).memory_info().rss)
+        return 0
+
+    def _pipe(self) -> Connection:
+        if self._connection is None:
+            raise StageError("parse", "the parser process was closed")
+        return self._connection
 
     def _reap(self) -> str:
         """Why the process ended, in words."""
@@ -121,39 +196,3 @@ class ParserProcess:
         if process is not None:
             process.kill()
             process.wait()
-
-
-def _serve(connection: Connection) -> None:
-    """The parser process: the spec, then requests in, results or errors out, until the pipe
-    closes.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    # Imported here: the parent never parses, and the readers take seconds to import.
-    from ingest.parse import Parser
-
-    spec: ParserSpec = connection.recv()
-    parser = cache(lambda: Parser(spec.tokenizer_file, spec.limit_tokens, spec.ocr_threads))
-    while True:
-        try:
-            request: ParseRequest = connection.recv()
-        except EOFError:
-            return
-        try:
-            connection.send(_outcome(parser, request))
-        except BrokenPipeError:  # the parent is gone
-            return
-
-
-def _outcome(parser: Callable[[], Parser], request: ParseRequest) -> ParseResult | StageError:
-    try:
-        return parser().parse(request)
-    except StageError as error:
-        return error
-    except Exception as error:  # noqa: BLE001 - a reader's surprise costs its document only
-        return StageError("parse", describe(error))
-
-
-if __name__ == "__main__":
-    from ingest.workers import _serve as serve  # the module that the parent's pickles name
-
-    serve(Connection(int(sys.argv[1])))

@@ -32,8 +32,9 @@ from ragplane.core.schema import (
 )
 
 if TYPE_CHECKING:
-    from pipelines.ingestion import IngestReport, Progress
-    from ragplane.plane import Plane, SyncPlane
+    from pipelines.ingestion.report import IngestReport, Progress
+    from ragplane.blocking import SyncPlane
+    from ragplane.plane import Plane
     from retrieval.stores.base import CorpusStatus
 
 __all__ = [
@@ -64,10 +65,10 @@ __all__ = [
 
 _HOMES = {
     "CorpusStatus": "retrieval.stores.base",
-    "IngestReport": "pipelines.ingestion",
+    "IngestReport": "pipelines.ingestion.report",
     "Plane": "ragplane.plane",
-    "Progress": "pipelines.ingestion",
-    "SyncPlane": "ragplane.plane",
+    "Progress": "pipelines.ingestion.report",
+    "SyncPlane": "ragplane.blocking",
 }
 
 

@@ -4,40 +4,40 @@ interrupted.
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ragplane.core import __version__, telemetry
-from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, load_settings
-from ragplane.core.cpu import keep_blas_single_threaded
+from ragplane.command import (
+    EXIT_BY_STATUS,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    AsJson,
+    Corpus,
+    Tenant,
+    print_json,
+    with_plane,
+)
+from ragplane.core import __version__
+from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT
 from ragplane.core.errors import ConfigError, InputError, RagplaneError, describe
+from ragplane.ingest_commands import delete, ingest, status, triage, verify, worker
 from ragplane.render import (
     TerminalProgress,
     answer_json,
     print_answer,
     print_report,
     print_search,
-    print_status,
     search_json,
-    status_json,
 )
 from ragplane.serve_command import serve
 
 if TYPE_CHECKING:
     from ragplane.plane import Plane
-
-T = TypeVar("T")
-
-EXIT_FAILED, EXIT_USAGE, EXIT_WITH_ERRORS, EXIT_INTERRUPTED = 1, 2, 3, 130
-_EXIT_BY_STATUS = {"completed": 0, "completed_with_errors": EXIT_WITH_ERRORS, "failed": EXIT_FAILED}
 
 app = typer.Typer(
     name="ragplane",
@@ -48,9 +48,6 @@ app = typer.Typer(
     "Settings also come from RAGPLANE_* variables and ragplane.toml; data lives in RAGPLANE_HOME.",
 )
 
-Corpus = Annotated[str, typer.Option("--corpus", help="Name of the collection of documents.")]
-Tenant = Annotated[str, typer.Option("--tenant", help="Owner; tenants never see each other.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Budget = Annotated[int, typer.Option("--budget", help="Tokens of context at most.")]
 
 
@@ -71,34 +68,6 @@ def _root(
 
 
 @app.command(no_args_is_help=True)
-def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders to read.")],
-    corpus: Corpus,
-    tenant: Tenant = DEFAULT_TENANT,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Parser processes; default: one for each CPU.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Read documents into a corpus.
-
-    Files that did not change are left alone, changed ones replace their chunks, and files that
-    are gone from a given folder are removed. Exit code 0: all read; 3: some failed; 1: the run
-    failed; 2: wrong use.
-    """
-
-    async def work(plane: Plane) -> int:
-        with TerminalProgress(quiet=as_json) as progress:
-            report = await plane.ingest(
-                paths, corpus=corpus, tenant=tenant, workers=workers, progress=progress
-            )
-        _print_json(report.as_json()) if as_json else print_report(report)
-        return _EXIT_BY_STATUS[report.status]
-
-    raise typer.Exit(_with_plane(work))
-
-
-@app.command(no_args_is_help=True)
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     corpus: Corpus,
@@ -110,9 +79,9 @@ def search(
 
     async def work(plane: Plane) -> None:
         result = await plane.search(query, corpus=corpus, tenant=tenant, k=k)
-        _print_json(search_json(result)) if as_json else print_search(result)
+        print_json(search_json(result)) if as_json else print_search(result)
 
-    _with_plane(work)
+    with_plane(work)
 
 
 @app.command(no_args_is_help=True)
@@ -134,25 +103,9 @@ def ask(
 
     async def work(plane: Plane) -> None:
         answer = await plane.ask(question, corpus=corpus, tenant=tenant, budget=budget)
-        _print_json(answer_json(answer)) if as_json else print_answer(answer)
+        print_json(answer_json(answer)) if as_json else print_answer(answer)
 
-    _with_plane(work, generate_url=generate_url, generate_model=generate_model)
-
-
-@app.command(no_args_is_help=True)
-def status(corpus: Corpus, tenant: Tenant = DEFAULT_TENANT, as_json: AsJson = False) -> None:
-    """Show what a corpus holds."""
-
-    async def work(plane: Plane) -> None:
-        held = await plane.status(corpus=corpus, tenant=tenant)
-        if held is None:
-            raise InputError(f"corpus {corpus!r} does not exist for tenant {tenant!r}")
-        if as_json:
-            _print_json(status_json(corpus, held))
-        else:
-            print_status(corpus, held)
-
-    _with_plane(work)
+    with_plane(work, generate_url=generate_url, generate_model=generate_model)
 
 
 @app.command()
@@ -168,11 +121,14 @@ def demo() -> None:
         for question in QUESTIONS if report.status == "completed" else ():
             typer.echo(f"\n? {question}")
             print_answer(await plane.ask(question, corpus=CORPUS))
-        return _EXIT_BY_STATUS[report.status]
+        return EXIT_BY_STATUS[report.status]
 
-    raise typer.Exit(_with_plane(work))
+    raise typer.Exit(with_plane(work))
 
 
+for command in (ingest, status, triage, verify, delete):
+    app.command(no_args_is_help=True)(command)
+app.command()(worker)
 app.command()(serve)
 
 
@@ -193,27 +149,9 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-def _with_plane(work: Callable[[Plane], Awaitable[T]], **settings: Any) -> T:
-    from ragplane.plane import Plane  # seconds of imports that --help does not need
-
-    loaded = load_settings(**settings)
-    telemetry.configure(loaded)
-    keep_blas_single_threaded()
-
-    async def run() -> T:
-        async with Plane(loaded) as plane:
-            return await work(plane)
-
-    return asyncio.run(run())
-
-
 def _quit(error: RagplaneError, code: int) -> NoReturn:
     typer.echo(f"ragplane: {describe(error).split(': ', 1)[1]}", err=True)
     sys.exit(code)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 if __name__ == "__main__":

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from ingest.workers import ParserSpec
+from ingest.ledger.records import LedgerStatus, PageRow
+from ingest.sources import source_of
 from pipelines.answering import Answerer
-from pipelines.ingestion import Ingestion, IngestReport, Progress
+from pipelines.ingestion.maintenance import (
+    VerifyReport,
+    delete_documents,
+    repair_corpus,
+    verify_corpus,
+)
+from pipelines.ingestion.opening import open_parts
+from pipelines.ingestion.parts import Parts
+from pipelines.ingestion.report import IngestReport, Progress
+from pipelines.ingestion.run import Ingestion
 from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, Settings, load_settings
 from ragplane.core.cpu import available_cpus
-from ragplane.core.errors import InputError, UnavailableError
-from ragplane.core.models import read_model
+from ragplane.core.errors import InputError, StageError
 from ragplane.core.schema import Answer, Context, SearchResult
 from retrieval.search import Searcher
 from retrieval.stores import open_store
 from retrieval.stores.base import CorpusKey, CorpusStatus, Store
+from retrieval.stores.database import Database
+from retrieval.stores.postgres import PostgresStore
 from serve.client import HttpEncoder
 from serve.encoder import Encoder
 from serve.generator import HttpGenerator
 from serve.local import LocalEncoder
 
-P = ParamSpec("P")
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from ragplane.blocking import SyncPlane
 
 
 class _Silent:
@@ -50,6 +60,7 @@ class Plane:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._database: Database | None = None
         self._store: Store | None = None
         self._encoder: Encoder | None = None
         self._generator: HttpGenerator | None = None
@@ -68,6 +79,8 @@ class Plane:
     @cached_property
     def sync(self) -> SyncPlane:
         """This plane for programs without an event loop."""
+        from ragplane.blocking import SyncPlane
+
         return SyncPlane(self)
 
     async def __aenter__(self) -> Self:
@@ -87,10 +100,10 @@ class Plane:
         Every part is closed, also if another fails to. A closed plane opens again when it is used.
         """
         async with AsyncExitStack() as stack:
-            for part in (self._store, self._encoder, self._generator):
+            for part in (self._database, self._store, self._encoder, self._generator):
                 if part is not None:
                     stack.push_async_callback(part.aclose)
-            self._generator = self._encoder = self._store = None
+            self._generator = self._encoder = self._store = self._database = None
 
     async def ingest(
         self,
@@ -111,16 +124,8 @@ class Plane:
             raise InputError("paths is one path, but must be a list of paths", param="paths")
         if workers is not None and workers < 1:
             raise InputError(f"workers is {workers}, but must be at least 1", param="workers")
-        store, encoder = await self._parts()
         count = workers or available_cpus()
-        files = read_model(self._settings.embed_model)
-        spec = ParserSpec(
-            tokenizer_file=files.folder / "tokenizer.json",
-            limit_tokens=min(self._settings.chunk_tokens, files.max_tokens),
-            ocr_threads=max(1, available_cpus() // count),
-            timeout_s=self._settings.document_timeout_s,
-        )
-        run = Ingestion(store, encoder, spec, count, progress or _Silent())
+        run = Ingestion(await self.parts(count), count, progress or _Silent())
         return await run.run([Path(path) for path in paths], CorpusKey(tenant, corpus))
 
     async def search(
@@ -171,6 +176,45 @@ class Plane:
         store = await self._open_store()
         return await store.status(CorpusKey(tenant, corpus))
 
+    async def progress(self, *, corpus: str, tenant: str = DEFAULT_TENANT) -> LedgerStatus:
+        """What the ledger says of a corpus: documents by status, failures by stage, errors."""
+        parts = await self.parts(1)
+        return await parts.ledger.status(CorpusKey(tenant, corpus))
+
+    async def triage_rows(
+        self, *, corpus: str, tenant: str = DEFAULT_TENANT
+    ) -> AsyncIterator[PageRow]:
+        """Each page with its signals, route, reason and cost."""
+        parts = await self.parts(1)
+        return parts.ledger.triage_rows(CorpusKey(tenant, corpus))
+
+    async def verify(
+        self, *, corpus: str, tenant: str = DEFAULT_TENANT, repair: bool = False
+    ) -> VerifyReport:
+        """Compare the store with the ledger, and mend it if `repair` is wanted."""
+        count = available_cpus()
+        parts, key = await self.parts(count), CorpusKey(tenant, corpus)
+        if not repair:
+            return await verify_corpus(parts, key)
+        return await repair_corpus(parts, key, count)
+
+    async def delete(
+        self, paths: Sequence[str | Path] | None, *, corpus: str, tenant: str = DEFAULT_TENANT
+    ) -> tuple[int, Sequence[StageError]]:
+        """Remove documents, given as files or source URIs (None: all); how many, and errors."""
+        parts, key = await self.parts(1), CorpusKey(tenant, corpus)
+        known = await parts.ledger.documents(key)
+        wanted = set(known) if paths is None else {_source(path) for path in paths}
+        if unknown := wanted - set(known):
+            raise InputError(f"not in corpus {corpus!r}: {', '.join(sorted(unknown))}")
+        return await delete_documents(parts, key, wanted)
+
+    async def parts(self, workers: int) -> Parts:
+        """What ingestion works with, for `workers` parser processes."""
+        store = await self._open_store()
+        database = await self._open_database()
+        return open_parts(self._settings, store, database, self._encoder_now, workers)
+
     async def _answerer(self) -> Answerer:
         store, encoder = await self._parts()
         return Answerer(
@@ -181,13 +225,25 @@ class Plane:
         )
 
     async def _parts(self) -> tuple[Store, Encoder]:
-        store = await self._open_store()
+        return await self._open_store(), await self._encoder_now()
+
+    async def _encoder_now(self) -> Encoder:
         async with self._opening:
             if self._encoder is None:
                 self._encoder = await self._open_encoder()
-            return store, self._encoder
+            return self._encoder
+
+    async def _open_database(self) -> Database:
+        async with self._opening:
+            if self._database is None:
+                self._database = await Database.open(self._settings)
+            return self._database
 
     async def _open_store(self) -> Store:
+        if self._settings.store in (None, "postgres"):
+            database = await self._open_database()
+            self._store = self._store or PostgresStore(database)
+            return self._store
         async with self._opening:
             if self._store is None:
                 self._store = await open_store(self._settings)
@@ -213,64 +269,5 @@ class Plane:
         return self._generator
 
 
-def _blocking(
-    method: Callable[Concatenate[Plane, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[SyncPlane, P], T]:
-    """The blocking twin of a method of Plane, with its signature and its docstring."""
-
-    @wraps(method)
-    def call(self: SyncPlane, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.run(method(self.plane, *args, **kwargs))
-
-    return call
-
-
-class SyncPlane:
-    """A plane whose calls block. It runs the plane's event loop in a thread of its own."""
-
-    def __init__(self, plane: Plane) -> None:
-        self.plane = plane
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """As `Plane.aclose`; also ends the thread. Closing twice does nothing."""
-        if self._loop.is_closed():
-            return
-        self.run(self.plane.aclose())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    ingest = _blocking(Plane.ingest)
-    search = _blocking(Plane.search)
-    context = _blocking(Plane.context)
-    ask = _blocking(Plane.ask)
-    status = _blocking(Plane.status)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine of the plane to its end; an interrupt cancels it.
-
-        Raises UnavailableError once the plane is closed.
-        """
-        if self._loop.is_closed():
-            work.close()
-            raise UnavailableError("the synchronous plane is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+def _source(path: str | Path) -> str:
+    return str(path) if "://" in str(path) else source_of(Path(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from rich.console import Console
@@ -14,11 +14,10 @@ from rich.progress import Progress as Bar
 
 from compress.context import page_label
 from ingest.sources import file_name
-from ragplane.core.schema import Answer, Citation, Hit, Route, SearchResult
+from ragplane.core.schema import Answer, Citation, Hit, SearchResult
 
 if TYPE_CHECKING:
-    from pipelines.ingestion import IngestReport
-    from retrieval.stores.base import CorpusStatus
+    from pipelines.ingestion.report import IngestReport
 
 _SNIPPET_CHARACTERS = 240
 
@@ -124,16 +123,6 @@ def print_answer(answer: Answer) -> None:
     _print_footer(answer.timings_ms["total"], answer.degradations)
 
 
-def print_status(corpus: str, held: CorpusStatus) -> None:
-    """What a corpus holds, one line."""
-    pages = ", ".join(f"{count} {route}" for route, count in sorted(held.pages.items()))
-    typer.echo(
-        f"corpus {corpus!r}: {held.documents} documents, {sum(held.pages.values())} pages "
-        f"({pages or 'none'}), {held.chunks} chunks, {held.tokens} tokens, "
-        f"model {held.fingerprint} with {held.dimensions} dimensions"
-    )
-
-
 def search_json(result: SearchResult) -> dict[str, Any]:
     """The stable JSON of `ragplane search`."""
     return {
@@ -163,22 +152,6 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         },
         "timings_ms": answer.timings_ms,
         "degradations": list(answer.degradations),
-    }
-
-
-def status_json(corpus: str, held: CorpusStatus) -> dict[str, Any]:
-    """The stable JSON of `ragplane status`."""
-    return {
-        "corpus": corpus,
-        "documents": held.documents,
-        "pages": {
-            "total": sum(held.pages.values()),
-            **{route: held.pages.get(route, 0) for route in get_args(Route)},
-        },
-        "chunks": held.chunks,
-        "tokens": held.tokens,
-        "fingerprint": held.fingerprint,
-        "dimensions": held.dimensions,
     }
 
 

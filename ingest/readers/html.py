@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree, html
 
 from ingest.encoding import decode_text
-from ingest.parsed import ParsedDocument, flowing_page
-from ingest.readers.base import ReadContext, title_or_name
+from ingest.parsed import ParsedDocument
+from ingest.readers.base import ReadContext
+from ingest.readers.flowing import flowing_document, list_item
+from ingest.readers.rows import Cell, spread, table_blocks
 from ragplane.core.errors import StageError
-from ragplane.core.schema import Block
+from ragplane.core.schema import Block, Note
 
 _INVISIBLE = frozenset(
     "script style noscript template head nav svg iframe object button select".split()
@@ -22,26 +25,41 @@ _INLINE = frozenset(
     "a abbr b bdi bdo br cite code data dfn em font i img input ins kbd label mark q s samp small "
     "span strong sub sup time tt u var wbr".split()
 )
+_MAX_HIDDEN_CHARACTERS = 2000
+_NUMBER = "ragplane-number"  # the attribute that a counted list item gets
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlText:
+    """What an HTML document shows, and notes of what it hides."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    notes: tuple[Note, ...]
 
 
 def read_html(content: bytes, context: ReadContext) -> ParsedDocument:
     """Read an HTML file as one page. Raises StageError `parse` for one without a document."""
     started = time.perf_counter()
+    found = parse_html(decode_text(content))
+    return flowing_document("text/html", found.blocks, context, started, found.title, found.notes)
+
+
+def parse_html(text: str) -> HtmlText:
+    """The visible text of an HTML document. Raises StageError `parse` for one without any."""
     # A declared encoding has done its work once the bytes are text, and lxml refuses it then.
-    text = decode_text(content).replace("\x00", "")
+    content = text.replace("\x00", "").encode("utf-8")
     try:
-        root = html.document_fromstring(text.encode("utf-8"), parser=_parser())
+        root = html.document_fromstring(content, parser=_parser())
     except etree.ParserError as error:
         raise StageError("parse", f"not a readable HTML file ({error})") from error
     try:
-        blocks = list(_walk(root))
+        blocks = tuple(_walk(root))
+        hidden = " ".join(_hidden_texts(root))[:_MAX_HIDDEN_CHARACTERS]
     except RecursionError as error:
         raise StageError("parse", "the HTML is nested too deeply") from error
-    heading = next((block.text for block in blocks if block.kind == "heading"), None)
-    title = title_or_name((root.findtext(".//title") or "").strip() or heading, context.name)
-    return ParsedDocument(
-        title, "text/html", (flowing_page(blocks, time.perf_counter() - started),)
-    )
+    title = (root.findtext(".//title") or "").strip()
+    return HtmlText(title, blocks, (Note("hidden", hidden),) if hidden else ())
 
 
 def _parser() -> html.HTMLParser:
@@ -49,22 +67,23 @@ def _parser() -> html.HTMLParser:
     return html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
 
 
-def _walk(element: Any) -> Iterator[Block]:
+def _walk(element: Any, list_level: int = 0) -> Iterator[Block]:
     """Blocks below `element`; a run of inline content between block elements is a paragraph."""
     run: list[str] = [element.text or ""]
     for child in element:
         if child.tag in _INVISIBLE or _is_hidden(child):
             run.append(" " + (child.tail or ""))
         elif child.tag in _INLINE:
-            run.extend(["\n" if child.tag == "br" else _text(child), child.tail or ""])
+            run.append("\n" if child.tag == "br" else _visible(child, line_break=" "))
+            run.append(child.tail or "")
         else:
             yield from _paragraph(run)
-            yield from _block(child)
+            yield from _block(child, list_level)
             run = [child.tail or ""]
     yield from _paragraph(run)
 
 
-def _block(element: Any) -> Iterator[Block]:
+def _block(element: Any, list_level: int) -> Iterator[Block]:
     tag = element.tag
     if tag in _HEADINGS:
         text = _text(element)
@@ -77,11 +96,39 @@ def _block(element: Any) -> Iterator[Block]:
     elif tag == "table":
         yield from _table(element)
     elif tag == "li":
-        for block in _walk(element):
-            is_text = block.kind == "paragraph"
-            yield Block("list_item", f"- {block.text}") if is_text else block
+        yield from _item(element, list_level)
     else:
-        yield from _walk(element)
+        yield from _walk(element, list_level)
+
+
+def _item(item: Any, list_level: int) -> Iterator[Block]:
+    """A list item; what follows its first paragraph is indented like it, without a marker."""
+    marker = _marker(item)
+    for block in _walk(item, list_level + 1):
+        if block.kind == "paragraph":
+            yield list_item(block.text, marker, list_level)
+            marker = " " * len(marker)
+        else:
+            yield block
+
+
+def _marker(item: Any) -> str:
+    """`-`, or the number of an item of an ordered list, counted from its parent's `start`."""
+    parent = item.getparent()
+    if parent is None or parent.tag != "ol":
+        return "-"
+    before = item.getprevious()
+    while before is not None and before.get(_NUMBER) is None:
+        before = before.getprevious()
+    number = _integer(parent, "start", 1) if before is None else int(before.get(_NUMBER)) + 1
+    number = _integer(item, "value", number)
+    item.set(_NUMBER, str(number))  # or counting would take quadratic time
+    return f"{number}."
+
+
+def _integer(element: Any, name: str, default: int) -> int:
+    value = element.get(name) or ""
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else default
 
 
 def _paragraph(run: list[str]) -> Iterator[Block]:
@@ -98,14 +145,21 @@ def _table(table: Any) -> Iterator[Block]:
         [cell for cell in row if cell.tag in ("td", "th") and not _is_hidden(cell)]
         for row in _rows(table)
     ]
-    rows = [row for row in rows if any(map(_text, row))]
-    if len(rows) == 1 or all(len(row) == 1 for row in rows):
-        for row in rows:  # a table used for layout
+    texts = [[_text(cell) for cell in row] for row in rows]
+    filled = [row for row, row_texts in zip(rows, texts, strict=True) if any(row_texts)]
+    if len(filled) == 1 or all(len(row) == 1 for row in filled):
+        for row in filled:  # a table used for layout
             for cell in row:
                 yield from _walk(cell)
         return
-    for row in rows:
-        yield Block("table_row", _markdown(row), header=_markdown(rows[0]))
+    yield from table_blocks(spread(map(_cells, rows, texts)))
+
+
+def _cells(row: list[Any], texts: list[str]) -> list[Cell]:
+    return [
+        Cell(text, _integer(cell, "colspan", 1), _integer(cell, "rowspan", 1))
+        for cell, text in zip(row, texts, strict=True)
+    ]
 
 
 def _rows(table: Any) -> Iterator[Any]:
@@ -115,10 +169,6 @@ def _rows(table: Any) -> Iterator[Any]:
             yield part
         elif part.tag in ("thead", "tbody", "tfoot") and not _is_hidden(part):
             yield from _rows(part)
-
-
-def _markdown(row: list[Any]) -> str:
-    return "| " + " | ".join(_text(cell).replace("|", "\\|") for cell in row) + " |"
 
 
 def _text(element: Any) -> str:
@@ -136,6 +186,19 @@ def _visible(element: Any, *, line_break: str) -> str:
             pieces.append(f"{spaced}{_visible(child, line_break=line_break)}{spaced}")
         pieces.append(child.tail or "")
     return "".join(pieces)
+
+
+def _hidden_texts(element: Any) -> Iterator[str]:
+    """The text of each hidden element, on one line; of scripts and the like nothing."""
+    for child in element:
+        if child.tag in _INVISIBLE:
+            continue
+        if _is_hidden(child):
+            text = _text(child)
+            if text:
+                yield text
+        else:
+            yield from _hidden_texts(child)
 
 
 def _is_hidden(element: Any) -> bool:

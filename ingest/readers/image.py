@@ -3,62 +3,114 @@
 from __future__ import annotations
 
 import io
+import struct
 import time
-import warnings
+from collections.abc import Iterator
+from functools import partial
 
-import numpy as np
-from PIL import Image, ImageOps, ImageSequence, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from ingest.layout import blocks_of_pages
 from ingest.parsed import ParsedDocument, RawPage
 from ingest.readers.base import ReadContext, title_or_name
-from ingest.scanned import read_scan, upright_size
+from ingest.readers.frames import Frame, TooManyPixelsError, decoded, own_pixel_limit
+from ingest.scanned import read_page, upright_size
 from ragplane.core.errors import StageError
 from ragplane.core.schema import PageSignals
 
-_ASSUMED_DPI = 150.0
-_MAX_PIXELS = 12_000_000
+_SIGNALS = PageSignals(0, 0, 0.0, 1.0, 0)
+_REASON = "the file is an image"
+_BROKEN = (  # what Pillow's decoders raise for data that breaks their format
+    UnidentifiedImageError,
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    struct.error,
+    IndexError,
+    KeyError,
+    TypeError,
+    OverflowError,
+)
 
 
 def read_image(content: bytes, context: ReadContext) -> ParsedDocument:
-    """Read each frame of an image as a page.
+    """Read each page of a TIFF, or the one image of another format, as a page.
 
-    Raises StageError `parse` for an image that cannot be decoded or is too large to be safe.
+    A page that fails is kept with its error and without text. Raises StageError `parse` if no page
+    can be decoded, if there are too many, or if the only one has too many pixels.
     """
-    pages: list[RawPage] = []
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(content)) as image:
-                mime = Image.MIME.get(image.format or "", "image/unknown")
-                for number, frame in enumerate(ImageSequence.Iterator(image), start=1):
-                    pages.append(_read_frame(frame, number, context))
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise StageError("parse", f"the image has too many pixels ({error})") from error
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise StageError("parse", f"not a readable image ({error})") from error
+    with own_pixel_limit():
+        try:
+            image = Image.open(io.BytesIO(content))
+        except _BROKEN as error:
+            raise StageError("parse", f"not a readable image ({error})") from error
+        with image:
+            mime = Image.MIME.get(image.format or "", "image/unknown")
+            pages = [_page(image, number, context) for number in _numbers(image, context)]
+    unreadable = [page.error for page in pages if page.error and page.error.stage == "parse"]
+    if len(unreadable) == len(pages):
+        raise unreadable[0]
     return ParsedDocument(title_or_name(None, context.name), mime, tuple(blocks_of_pages(pages)))
 
 
-def _read_frame(frame: Image.Image, number: int, context: ReadContext) -> RawPage:
+def _numbers(image: Image.Image, context: ReadContext) -> Iterator[int]:
+    """Numbers of the pages. Frames of other formats than TIFF are an animation."""
+    if image.format != "TIFF":
+        return iter((1,))
+    try:
+        frames = getattr(image, "n_frames", 1)
+    except _BROKEN as error:
+        raise StageError("parse", f"not a readable image ({error})") from error
+    if frames > context.limits.pages:
+        limit = context.limits.pages
+        raise StageError("parse", f"the image has {frames} pages, the limit is {limit}")
+    return iter(range(1, frames + 1))
+
+
+def _page(image: Image.Image, number: int, context: ReadContext) -> RawPage:
+    if number in context.finished:
+        return context.finished[number]
     started = time.perf_counter()
-    upright = ImageOps.exif_transpose(frame).convert("RGB")
-    dpi = _ASSUMED_DPI
-    pixels = upright.width * upright.height
-    if pixels > _MAX_PIXELS:
-        scale = (_MAX_PIXELS / pixels) ** 0.5
-        upright = upright.resize((int(upright.width * scale), int(upright.height * scale)))
-        dpi *= scale
-    paragraphs, rotation = read_scan(context.ocr, np.asarray(upright), dpi, number)
-    width, height = upright_size(upright.width * 72 / dpi, upright.height * 72 / dpi, rotation)
+    try:
+        page = _read(_decoded(image, number, context.limits.pixels), number, started, context)
+    except StageError as error:
+        seconds = time.perf_counter() - started
+        page = RawPage(number, 0.0, 0.0, 0, "ocr", _REASON, _SIGNALS, seconds, error=error)
+    context.on_page(page)
+    return page
+
+
+def _decoded(image: Image.Image, number: int, max_pixels: int) -> Frame:
+    try:
+        image.seek(number - 1)
+        return decoded(image, max_pixels)
+    except TooManyPixelsError as error:
+        raise StageError(
+            "parse", f"the image has too many pixels ({error})", page=number
+        ) from error
+    except _BROKEN as error:
+        raise StageError("parse", f"not a readable image ({error})", page=number) from error
+
+
+def _read(frame: Frame, number: int, started: float, context: ReadContext) -> RawPage:
+    size = frame.width_points, frame.height_points
+    render = partial(Frame.at, frame)
+    scan = read_page(
+        context.ocr, render, size, context.limits.pixels, number, finest_dpi=frame.finest_dpi
+    )
+    width, height = upright_size(*size, scan.rotation)
     return RawPage(
         number=number,
         width_points=width,
         height_points=height,
-        rotation=rotation,
+        rotation=scan.rotation,
         route="ocr",
-        reason="the file is an image",
-        signals=PageSignals(0, 0, 0.0, 1.0, 0),
+        reason=_REASON,
+        signals=_SIGNALS,
         seconds=time.perf_counter() - started,
-        paragraphs=paragraphs,
+        paragraphs=scan.paragraphs,
+        tables=scan.tables,
+        confidence=scan.confidence.mean if scan.confidence else None,
+        notes=scan.notes,
     )

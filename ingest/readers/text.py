@@ -6,8 +6,9 @@ import re
 import time
 
 from ingest.encoding import decode_text
-from ingest.parsed import ParsedDocument, flowing_page
-from ingest.readers.base import ReadContext, title_or_name
+from ingest.parsed import ParsedDocument
+from ingest.readers.base import ReadContext
+from ingest.readers.flowing import flowing_document
 from ragplane.core.schema import Block
 
 _EMPTY_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
@@ -16,11 +17,15 @@ _EMPTY_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 def read_text(content: bytes, context: ReadContext) -> ParsedDocument:
     """Read a text file as one page; line breaks inside a paragraph are kept."""
     started = time.perf_counter()
-    text = decode_text(content).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
-    blocks = [
+    blocks = text_blocks(decode_text(content))
+    return flowing_document("text/plain", blocks, context, started)
+
+
+def text_blocks(text: str) -> list[Block]:
+    """A paragraph for each run of lines between empty ones."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return [
         Block("paragraph", paragraph.strip())
-        for paragraph in _EMPTY_LINES.split(text)
+        for paragraph in _EMPTY_LINES.split(lines)
         if paragraph.strip()
     ]
-    page = flowing_page(blocks, time.perf_counter() - started)
-    return ParsedDocument(title_or_name(None, context.name), "text/plain", (page,))

@@ -47,6 +47,13 @@ class Settings(BaseSettings):
         default=None, description="A PostgreSQL with pgvector; unset: the embedded one in `home`."
     )
 
+    store: str | None = Field(
+        default=None,
+        description="Where vectors are kept: `postgres` (default), `qdrant+http://host:port` or "
+        "`qdrant+edge:NAME`, the Qdrant engine in this process. The ledger is in PostgreSQL.",
+    )
+    store_api_key: SecretStr | None = None
+
     embed_model: str = Field(
         default="bundled", description="A hub id, a folder, `bundled` or `none`."
     )
@@ -122,9 +129,56 @@ class Settings(BaseSettings):
     chunk_tokens: int = Field(
         default=200, ge=16, description="Length of a chunk at most, prefix and specials included."
     )
+    contextual_chunks: bool = Field(
+        default=True, description="Embed each chunk behind its document's title and headings."
+    )
+    pdf: Literal["mupdf", "pdfium"] = Field(
+        default="mupdf", description="pdfium (pypdfium2): for those who cannot take the AGPL."
+    )
+    ocr: Literal["rapid", "paddle"] = Field(
+        default="rapid", description="paddle wants the extra of that name."
+    )
+    passwords: tuple[SecretStr, ...] = Field(
+        default=(), description="Tried on encrypted documents."
+    )
+    triage: dict[str, float] = Field(
+        default_factory=dict, description="Thresholds of the routes by name, see docs/ingest.md."
+    )
     document_timeout_s: float = Field(
         default=600.0, gt=0, le=86400, description="A document that takes longer to parse fails."
     )
+    document_memory_mb: int = Field(
+        default=2048, ge=256, description="MiB; a document whose parser takes more fails."
+    )
+    document_pages: int = Field(default=20_000, ge=1, description="Documents with more fail.")
+    page_pixels: int = Field(
+        default=12_000_000, ge=100_000, description="Pages are shown to the OCR in no more."
+    )
+    lease_s: float = Field(
+        default=60.0, gt=0, description="A worker that is silent for so long loses its document."
+    )
+    patience_s: float = Field(
+        default=120.0, ge=0, description="How long a part that is down is waited for."
+    )
+    vlm_url: str | None = Field(
+        default=None,
+        description="An OpenAI-compatible server with a vision model, up to and including `/v1`.",
+    )
+    vlm_model: str | None = None
+    vlm_api_key: SecretStr | None = None
+    vlm_max_pixels: int = Field(
+        default=1_605_632, ge=3136, description="Page images are scaled down to so many."
+    )
+    vlm_patch_pixels: int = Field(
+        default=28, ge=8, description="Side of a visual token: 28 for Qwen2.5-VL, 32 for Qwen3-VL."
+    )
+    vlm_document_tokens: int | None = Field(
+        default=100_000, ge=0, description="Vision tokens that one document may cost."
+    )
+    vlm_tenant_tokens: int | None = Field(
+        default=None, ge=0, description="Vision tokens that a tenant may cost in one run."
+    )
+    vlm_timeout_s: float = Field(default=60.0, gt=0, description="Of one call.")
 
     abstain_below: float = Field(
         default=0.42,

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from ragplane.core.errors import StageError
+
 Route = Literal["text", "layout", "ocr", "vlm", "blank"]
 BlockKind = Literal["heading", "paragraph", "list_item", "table_row", "code"]
+NoteKind = Literal["degraded", "hidden", "annotation", "attachment", "repaired", "truncated"]
 
 
 class BBox(NamedTuple):
@@ -23,6 +26,13 @@ class BBox(NamedTuple):
     y0: float
     x1: float
     y1: float
+
+
+class PageBox(NamedTuple):
+    """Where a block stands: the page's number and the box on it."""
+
+    page: int
+    bbox: BBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class PageSignals:
-    """What was measured on a page to choose its route."""
+    """What was measured on a page to choose its route. Shares run from 0 to 1.
+
+    `invisible_characters` are in text render mode 3; `unmapped_font_share` is the share of
+    characters in fonts most of whose glyphs map to nothing; `word_likeness` the share of words
+    that look like words of some language; `ruled_lines` counts straight strokes.
+    """
 
     characters: int
     words: int
@@ -54,11 +69,33 @@ class PageSignals:
     image_coverage: float
     drawings: int
     invisible_characters: int = 0
+    unmapped_font_share: float = 0.0
+    characters_under_image: int = 0
+    word_likeness: float = 1.0
+    columns: int = 1
+    ruled_lines: int = 0
+    rotation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something about a page or document that is not part of its accepted text.
+
+    `hidden` text is kept here as evidence, out of the reader model's sight.
+    """
+
+    kind: NoteKind
+    text: str
+    bbox: BBox | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it was read. `blocks` are in reading order; width and height in points."""
+    """A page as it was read. `blocks` are in reading order; width and height in points.
+
+    `confidence` is the OCR's mean, None where nothing was recognised; `vlm_tokens` what a vision
+    model billed. `error` says at which stage and why a page has no text; then its blocks are empty.
+    """
 
     number: int
     width_points: float
@@ -69,6 +106,10 @@ class Page:
     signals: PageSignals
     blocks: tuple[Block, ...]
     seconds: float
+    confidence: float | None = None
+    vlm_tokens: int = 0
+    notes: tuple[Note, ...] = ()
+    error: StageError | None = None
 
     @property
     def text(self) -> str:
@@ -100,7 +141,8 @@ class Chunk:
     """A slice of a document's accepted text: `text == accepted[start:end]`.
 
     `prefix` (heading path, table header) is embedded in front of the text and counted in
-    `tokens`, but is not part of it. `first_page` and `last_page` are inclusive.
+    `tokens`, but is not part of it. `first_page` and `last_page` are inclusive. `boxes` are those
+    of the blocks that it touches, where they are known.
     """
 
     id: UUID
@@ -115,6 +157,7 @@ class Chunk:
     end: int
     tokens: int
     sha256: str
+    boxes: tuple[PageBox, ...] = ()
 
     @property
     def embedded_text(self) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ragplane.core.config import Settings
 from retrieval.stores.base import Store
-from retrieval.stores.postgres import PostgresStore
+from retrieval.stores.open import open_at
 
 __all__ = ["open_store"]
 
 
 async def open_store(settings: Settings) -> Store:
     """The store these settings name. Raises UnavailableError or ConfigError."""
-    return await PostgresStore.open(settings)
+    return await open_at(settings.store, settings, settings.store_api_key)

@@ -61,6 +61,18 @@ class CorpusStatus:
     dimensions: int
 
 
+@dataclass(frozen=True, slots=True)
+class PointFact:
+    """What a point (a chunk with its vector) belongs to: enough to compare a store with a manifest.
+
+    `text_sha256` is the chunk's, `generation` its document's when the point was written.
+    """
+
+    document_id: UUID
+    generation: int
+    text_sha256: str
+
+
 class Store(Protocol):
     """Documents with their pages, chunks and vectors, and the two legs of hybrid search."""
 
@@ -91,6 +103,18 @@ class Store(Protocol):
 
     async def delete_document(self, key: CorpusKey, document_id: UUID) -> None:
         """Remove the document with its pages, chunks and vectors, all or nothing."""
+        ...
+
+    async def move_document(self, key: CorpusKey, document_id: UUID, source: str) -> None:
+        """Give the document another source; its id, pages, chunks and vectors stay."""
+        ...
+
+    async def points(self, key: CorpusKey) -> dict[UUID, PointFact]:
+        """Every point of the corpus by its id, for verification."""
+        ...
+
+    async def delete_points(self, key: CorpusKey, ids: Sequence[UUID]) -> None:
+        """Remove the points with these ids that are in the corpus; their documents stay."""
         ...
 
     async def dense(self, key: CorpusKey, vector: NDArray[np.float32], limit: int) -> list[Scored]:

@@ -104,6 +104,9 @@ def _texts(
         yield name, getattr(document, name)
     for page in pages:
         yield f"page {page.number}", page.reason
+        yield f"page {page.number}", page.error.cause if page.error else ""
+        for note in page.notes:
+            yield f"page {page.number}", note.text
         for block in page.blocks:
             yield f"page {page.number}", block.text
             yield f"page {page.number}", block.header or ""

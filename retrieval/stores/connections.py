@@ -15,9 +15,9 @@ from psycopg.rows import dict_row
 
 from ragplane.core.errors import ConfigError, UnavailableError
 from retrieval.stores.rows import Row
-from retrieval.stores.sql import schema, statement
+from retrieval.stores.sql import schema_steps, statement
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = len(schema_steps())
 _MOST_CONNECTIONS = 8
 _TIMEOUT_S = 10
 _MIN_VECTOR_VERSION = (0, 8)
@@ -163,19 +163,21 @@ def _host(conninfo: str) -> str:
 
 
 async def _prepare(connection: Connection) -> None:
-    """Bring the schema to this version, one process at a time."""
+    """Bring the schema forward to this version, one process at a time."""
     await connection.execute(statement("lock_schema"))
     present = await fetch_one(connection, statement("has_version"))
     if present and not present["present"]:
         await connection.execute(statement("create_version"))
-    found = await fetch_one(connection, statement("version"))
-    if found and found["version"] > SCHEMA_VERSION:
+    row = await fetch_one(connection, statement("version"))
+    found = row["version"] if row else 0
+    if found > SCHEMA_VERSION:
         raise ConfigError(
-            f"the database has schema version {found['version']}, "
+            f"the database has schema version {found}, "
             f"this Ragplane knows {SCHEMA_VERSION}: it needs a newer Ragplane"
         )
-    if not found or found["version"] < SCHEMA_VERSION:
-        await connection.execute(schema())
+    if found < SCHEMA_VERSION:
+        for step in schema_steps()[found:]:
+            await connection.execute(step)
         await connection.execute(statement("set_version"), {"version": SCHEMA_VERSION})
     await _check_vector(connection)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ragplane.core.errors import StageError
 from ragplane.core.schema import Chunk, Document, Page, join_pages
 from retrieval.stores import bm25
-from retrieval.stores.base import CorpusKey, CorpusStatus, Scored
+from retrieval.stores.base import CorpusKey, CorpusStatus, PointFact, Scored
 from retrieval.stores.checks import (
     best_first,
     check_dimensions,
@@ -41,6 +41,10 @@ class _Corpus:
     documents: dict[UUID, Document] = field(default_factory=dict)
     pages: dict[UUID, tuple[Page, ...]] = field(default_factory=dict)
     entries: dict[UUID, _Entry] = field(default_factory=dict)
+
+    def fact(self, chunk: Chunk) -> PointFact:
+        generation = self.documents[chunk.document_id].generation
+        return PointFact(chunk.document_id, generation, chunk.sha256)
 
     def remove(self, document_id: UUID) -> None:
         self.documents.pop(document_id, None)
@@ -115,6 +119,28 @@ class MemoryStore:
         """Remove the document with its pages, chunks and vectors, all or nothing."""
         if corpus := self._corpora.get(key):
             corpus.remove(document_id)
+
+    async def points(self, key: CorpusKey) -> dict[UUID, PointFact]:
+        """Every point of the corpus by its id, for verification."""
+        corpus = self._corpora.get(key)
+        if corpus is None:
+            return {}
+        return {id_: corpus.fact(entry.chunk) for id_, entry in corpus.entries.items()}
+
+    async def delete_points(self, key: CorpusKey, ids: Sequence[UUID]) -> None:
+        """Remove the points with these ids that are in the corpus; their documents stay."""
+        if corpus := self._corpora.get(key):
+            for id_ in ids:
+                corpus.entries.pop(id_, None)
+
+    async def move_document(self, key: CorpusKey, document_id: UUID, source: str) -> None:
+        """Give the document another source; its id, pages, chunks and vectors stay."""
+        corpus = self._corpora.get(key)
+        if corpus and (document := corpus.documents.get(document_id)):
+            for other in list(corpus.documents.values()):
+                if other.source == source and other.id != document_id:
+                    corpus.remove(other.id)
+            corpus.documents[document_id] = replace(document, source=source)
 
     async def dense(self, key: CorpusKey, vector: NDArray[np.float32], limit: int) -> list[Scored]:
         """The nearest chunks to the query `vector` [dimensions] by cosine, best first."""

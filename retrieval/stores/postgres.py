@@ -16,7 +16,7 @@ from ragplane.core.config import Settings
 from ragplane.core.errors import StageError
 from ragplane.core.schema import Chunk, Document, Page, join_pages
 from retrieval.stores import bm25, rows, writes
-from retrieval.stores.base import CorpusKey, CorpusStatus, Scored
+from retrieval.stores.base import CorpusKey, CorpusStatus, PointFact, Scored
 from retrieval.stores.checks import (
     check_dimensions,
     check_document,
@@ -24,8 +24,8 @@ from retrieval.stores.checks import (
     unit_query,
     unit_rows,
 )
-from retrieval.stores.connections import Connection, Connections, fetch_all, fetch_one
-from retrieval.stores.embedded import EmbeddedServer
+from retrieval.stores.connections import Connection, fetch_all, fetch_one
+from retrieval.stores.database import Database
 from retrieval.stores.plan import (
     COUNTED_POSTINGS,
     RESCORED_CHUNKS,
@@ -47,30 +47,17 @@ _MAX_SCAN_TUPLES = 100_000
 class PostgresStore:
     """Implements `Store`. Made by `open`; `aclose` ends it."""
 
-    def __init__(self, connections: Connections, server: EmbeddedServer | None) -> None:
-        self._connections = connections
-        self._server = server
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connections = database.connections
 
     @classmethod
     async def open(cls, settings: Settings) -> PostgresStore:
-        """Connect to `settings.database_url`, or start the embedded server in `settings.home`.
+        """The store in the database of these settings.
 
         Raises UnavailableError naming the host or folder, and ConfigError where it cannot be used.
         """
-        if settings.database_url:
-            return await cls._connect(settings.database_url.get_secret_value(), None)
-        server = EmbeddedServer(settings.home_path / "postgres")
-        return await cls._connect(await asyncio.to_thread(server.start), server)
-
-    @classmethod
-    async def _connect(cls, conninfo: str, server: EmbeddedServer | None) -> PostgresStore:
-        store = cls(Connections(conninfo), server)
-        try:
-            await store._connections.open()
-        except BaseException:
-            await store.aclose()
-            raise
-        return store
+        return cls(await Database.open(settings))
 
     async def open_corpus(self, key: CorpusKey, *, fingerprint: str, dimensions: int) -> None:
         """Create the corpus, or check that it was made with this model (else ConfigError)."""
@@ -133,9 +120,30 @@ class PostgresStore:
             )
             if found:
                 gone = await writes.delete_document(connection, document_id)
-                await writes.count(
-                    connection, found["corpus_id"], written=writes.Size(0, 0), gone=gone
+                await writes.count(connection, found["corpus_id"], gone=gone)
+
+    async def move_document(self, key: CorpusKey, document_id: UUID, source: str) -> None:
+        """Give the document another source; its id, pages, chunks and vectors stay."""
+        async with self._connections.transaction("move a document") as connection:
+            if corpus := await _corpus(connection, key):
+                gone = await writes.move_document(
+                    connection, key, corpus["id"], document_id, source
                 )
+                await writes.count(connection, corpus["id"], gone=gone)
+
+    async def points(self, key: CorpusKey) -> dict[UUID, PointFact]:
+        """Every point of the corpus by its id, for verification."""
+        return {row.pop("id"): PointFact(**row) for row in await self._all("points", _scope(key))}
+
+    async def delete_points(self, key: CorpusKey, ids: Sequence[UUID]) -> None:
+        """Remove the points with these ids that are in the corpus; their documents stay."""
+        async with self._connections.transaction("delete points") as connection:
+            chosen = {"ids": list(ids)}
+            owners = await fetch_all(connection, statement("lock_owners"), _scope(key) | chosen)
+            if owners:
+                corpus_id = owners[0]["corpus_id"]
+                gone = await writes.delete_points(connection, corpus_id, ids)
+                await writes.count(connection, corpus_id, gone=gone)
 
     async def dense(self, key: CorpusKey, vector: NDArray[np.float32], limit: int) -> list[Scored]:
         """The nearest chunks to the query `vector` [dimensions] by cosine, best first.
@@ -199,9 +207,7 @@ class PostgresStore:
 
     async def aclose(self) -> None:
         """Close connections; an embedded database stops with its last user."""
-        await self._connections.aclose()
-        if self._server:
-            await asyncio.to_thread(self._server.stop)
+        await self._database.aclose()
 
     @asynccontextmanager
     async def _snapshot(self, purpose: str) -> AsyncIterator[Connection]:

@@ -100,6 +100,37 @@ with gone as (
 )
 select count(*) as chunks, coalesce(sum(term_count), 0) as terms from gone
 
+-- name: lock_owners --
+-- Lock, in order, the documents of a corpus that own any of these chunks, and say which they are.
+select d.id, d.corpus_id
+from ragplane.documents d
+join ragplane.corpora c on c.id = d.corpus_id
+where c.tenant = %(tenant)s and c.name = %(corpus)s
+    and d.id in (select h.document_id from ragplane.chunks h where h.id = any(%(ids)s))
+order by d.id
+for update of d
+
+-- name: delete_points --
+-- Remove chunks of a corpus by id, with their postings; how many chunks and terms went.
+with gone as (
+    delete from ragplane.chunks
+    where corpus_id = %(corpus_id)s and id = any(%(ids)s)
+    returning term_count
+)
+select count(*) as chunks, coalesce(sum(term_count), 0) as terms from gone
+
+-- name: move_document --
+-- Give a document another source.
+update ragplane.documents set source = %(source)s, updated_at = now() where id = %(id)s
+
+-- name: points --
+-- What the store holds of each chunk of a corpus, for comparison with a manifest.
+select h.id, h.document_id, d.generation, h.sha256 as text_sha256
+from ragplane.chunks h
+join ragplane.documents d on d.id = h.document_id
+join ragplane.corpora c on c.id = h.corpus_id
+where c.tenant = %(tenant)s and c.name = %(corpus)s
+
 -- name: delete_document --
 -- Remove a document's row.
 delete from ragplane.documents where id = %(id)s
@@ -108,14 +139,14 @@ delete from ragplane.documents where id = %(id)s
 -- Write pages.
 copy ragplane.pages (
     document_id, number, width_points, height_points, rotation, route, reason, signals, text,
-    blocks, seconds
+    blocks, seconds, confidence, vlm_tokens, notes, error
 ) from stdin (format binary)
 
 -- name: copy_chunks --
 -- Write chunks.
 copy ragplane.chunks (
     id, corpus_id, document_id, ordinal, text, prefix, heading_path, first_page, last_page,
-    start_offset, end_offset, tokens, sha256, dimensions, embedding, term_count
+    start_offset, end_offset, tokens, sha256, dimensions, embedding, term_count, boxes
 ) from stdin (format binary)
 
 -- name: copy_postings --
@@ -223,7 +254,7 @@ limit %(limit)s
 -- name: chunks --
 -- Chunks by id, with their documents.
 select h.id, h.document_id, h.ordinal, h.text, h.prefix, h.heading_path, h.first_page, h.last_page,
-    h.start_offset, h.end_offset, h.tokens, h.sha256,
+    h.start_offset, h.end_offset, h.tokens, h.sha256, h.boxes,
     d.source, d.sha256 as document_sha256, d.mime, d.title, d.generation
 from ragplane.chunks h
 join ragplane.documents d on d.id = h.document_id

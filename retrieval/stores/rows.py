@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
-from ragplane.core.schema import Chunk, Document, Page
+from ragplane.core.schema import BBox, Chunk, Document, Page, PageBox
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.terms import terms
 
@@ -23,10 +23,11 @@ Row = dict[str, Any]
 # fmt: off
 PAGE_TYPES = (
     "uuid", "int4", "float8", "float8", "int4", "text", "text", "jsonb", "text", "jsonb", "float8",
+    "float8", "int4", "jsonb", "jsonb",
 )
 CHUNK_TYPES = (
     "uuid", "int8", "uuid", "int4", "text", "text", "text[]", "int4", "int4", "int4", "int4",
-    "int4", "text", "int4", "halfvec", "int4",
+    "int4", "text", "int4", "halfvec", "int4", "jsonb",
 )
 # fmt: on
 POSTING_TYPES = ("int8", "text", "uuid", "int4", "int4")
@@ -47,7 +48,15 @@ def page_rows(document_id: UUID, pages: Sequence[Page]) -> Iterator[tuple[object
             page.text,
             Jsonb([asdict(block) for block in page.blocks]),
             page.seconds,
+            page.confidence,
+            page.vlm_tokens,
+            Jsonb([asdict(note) for note in page.notes]),
+            _error(page),
         )
+
+
+def _error(page: Page) -> Jsonb | None:
+    return Jsonb({"stage": page.error.stage, "cause": page.error.cause}) if page.error else None
 
 
 def chunk_rows(
@@ -75,6 +84,7 @@ def chunk_rows(
             len(unit),
             HalfVector(unit),
             count.total(),
+            Jsonb([[page, *box] for page, box in chunk.boxes]),
         )
 
 
@@ -124,6 +134,7 @@ def chunk_from(row: Mapping[str, Any]) -> Chunk:
         end=row["end_offset"],
         tokens=row["tokens"],
         sha256=row["sha256"],
+        boxes=tuple(PageBox(page, BBox(*box)) for page, *box in row["boxes"]),
     )
 
 

@@ -1,4 +1,9 @@
--- Version 1. Runs whole under an advisory lock, and may run again.
+-- The steps that bring a database forward. Step N leads from version N-1 to version N; a database
+-- runs the steps that it has not, in one transaction under an advisory lock. A step that was
+-- released is never changed: what must change is a new step at the end.
+
+-- name: store --
+-- Corpora with documents, pages, chunks, vectors, postings.
 
 create extension if not exists vector;
 
@@ -76,3 +81,109 @@ create table if not exists ragplane.postings (
 );
 
 create index if not exists postings_chunk on ragplane.postings (chunk_id);
+
+-- name: page_outcomes --
+-- What reading a page came to, and where on the page a chunk stands.
+alter table ragplane.pages
+    add column confidence double precision,
+    add column vlm_tokens integer not null default 0,
+    add column notes jsonb not null default '[]',
+    add column error jsonb;
+
+alter table ragplane.chunks add column boxes jsonb not null default '[]';
+
+-- name: ledger --
+-- The state of ingestion: documents, pages, pending writes, cached vectors, runs.
+create table ragplane.ledger_documents (
+    id uuid primary key,
+    tenant text not null,
+    corpus text not null,
+    source text not null,
+    status text not null default 'pending',
+    size_bytes bigint not null,
+    mtime_ns bigint,
+    sha256 text,
+    parser_hash text not null,
+    generation integer not null default 1,
+    stored_generation integer not null default 0,
+    attempts integer not null default 0,
+    -- Grows with every claim and every change of the content; commits name the one they hold.
+    token bigint not null default 0,
+    lease_owner text,
+    lease_until timestamptz,
+    stage text,
+    error text,
+    failed_at timestamptz,
+    queued_at timestamptz not null default clock_timestamp(),
+    -- The points of the stored generation.
+    chunk_ids uuid[] not null default '{}',
+    chunk_sha256s text[] not null default '{}'
+);
+
+-- A source may be longer than an index entry.
+create unique index ledger_documents_source
+on ragplane.ledger_documents (tenant, corpus, md5(source));
+
+create index ledger_documents_queue on ragplane.ledger_documents (tenant, corpus, queued_at, id)
+where status in ('pending', 'claimed', 'parsed', 'tombstone');
+
+-- Few rows have a holder, so looking for dead ones does not read the whole queue.
+create index ledger_documents_leases on ragplane.ledger_documents (tenant, corpus, lease_until)
+where lease_owner is not null;
+
+create table ragplane.ledger_pages (
+    document_id uuid not null references ragplane.ledger_documents on delete cascade,
+    number integer not null,
+    sha256 text not null,
+    parser_hash text not null,
+    route text not null,
+    reason text not null,
+    signals jsonb not null,
+    seconds double precision not null,
+    vlm_tokens integer not null,
+    confidence double precision,
+    stage text,
+    error text,
+    finished_at timestamptz not null default clock_timestamp(),
+    -- A checkpoint (ingest.ledger.codec); null for a page of a format without pages.
+    payload bytea,
+    primary key (document_id, number)
+);
+
+create table ragplane.ledger_writes (
+    id bigint generated always as identity primary key,
+    document_id uuid not null,
+    tenant text not null,
+    corpus text not null,
+    generation integer not null,
+    kind text not null,
+    payload bytea not null,
+    lease_owner text,
+    lease_until timestamptz
+);
+
+create index ledger_writes_corpus on ragplane.ledger_writes (tenant, corpus, id);
+
+create index ledger_writes_document on ragplane.ledger_writes (document_id);
+
+create table ragplane.ledger_vectors (
+    fingerprint text not null,
+    sha256 text not null,
+    vector bytea not null,
+    put_at timestamptz not null default clock_timestamp(),
+    primary key (fingerprint, sha256)
+);
+
+create index ledger_vectors_age on ragplane.ledger_vectors (put_at);
+
+create table ragplane.ledger_runs (
+    id uuid primary key,
+    tenant text not null,
+    corpus text not null,
+    started_at timestamptz not null default clock_timestamp(),
+    ended_at timestamptz,
+    status text,
+    totals jsonb not null default '{}'
+);
+
+create index ledger_runs_corpus on ragplane.ledger_runs (tenant, corpus, started_at desc);

@@ -28,6 +28,9 @@ class Size(NamedTuple):
     terms: int
 
 
+NOTHING = Size(0, 0)
+
+
 @asynccontextmanager
 async def refusals(document: Document) -> AsyncIterator[None]:
     """Turn what the database refuses about this document into StageError at `store`."""
@@ -58,15 +61,27 @@ async def clear_document(connection: Connection, corpus_id: int, document: Docum
     """Put the document's row in place and remove what stood under its id or source."""
     place = {"corpus_id": corpus_id, "id": document.id, "source": document.source}
     await connection.execute(statement("lock_source"), place)
-    gone = [
-        await delete_document(connection, namesake["id"])
-        for namesake in await fetch_all(connection, statement("namesakes"), place)
-    ]
+    gone = await _delete_namesakes(connection, place)
     facts = {name: getattr(document, name) for name in ("sha256", "mime", "title", "generation")}
     if not await fetch_one(connection, statement("upsert_document"), place | facts):
         raise StageError("store", "its id is taken", document=document.source)
     gone.append(await _delete_parts(connection, document.id))
-    return Size(sum(size.chunks for size in gone), sum(size.terms for size in gone))
+    return _total(gone)
+
+
+async def move_document(
+    connection: Connection, key: CorpusKey, corpus_id: int, document_id: UUID, source: str
+) -> Size:
+    """Give the document, if the corpus has it, another source; what stood there and went."""
+    place = {"corpus_id": corpus_id, "id": document_id, "source": source}
+    scope = {"tenant": key.tenant, "corpus": key.corpus, "id": document_id}
+    # The source before the row, as every writer does, or two could wait for each other.
+    await connection.execute(statement("lock_source"), place)
+    if not await fetch_one(connection, statement("lock_document"), scope):
+        return NOTHING
+    gone = await _delete_namesakes(connection, place)
+    await connection.execute(statement("move_document"), place)
+    return _total(gone)
 
 
 async def write_parts(
@@ -102,10 +117,31 @@ async def delete_document(connection: Connection, document_id: UUID) -> Size:
     return gone
 
 
-async def count(connection: Connection, corpus_id: int, *, written: Size, gone: Size) -> None:
+async def delete_points(connection: Connection, corpus_id: int, ids: Sequence[UUID]) -> Size:
+    """Remove chunks of the corpus with their postings; what went."""
+    chosen = {"corpus_id": corpus_id, "ids": list(ids)}
+    [gone] = await fetch_all(connection, statement("delete_points"), chosen)
+    return Size(gone["chunks"], gone["terms"])
+
+
+async def count(
+    connection: Connection, corpus_id: int, *, written: Size = NOTHING, gone: Size
+) -> None:
     """Keep the corpus's totals. Comes last: it holds up the corpus's other writers."""
     change = {"chunks": written.chunks - gone.chunks, "terms": written.terms - gone.terms}
     await connection.execute(statement("count"), change | {"corpus_id": corpus_id})
+
+
+async def _delete_namesakes(connection: Connection, place: Row) -> list[Size]:
+    return [
+        await delete_document(connection, namesake["id"])
+        for namesake in await fetch_all(connection, statement("namesakes"), place)
+    ]
+
+
+def _total(sizes: Iterable[Size]) -> Size:
+    found = list(sizes)
+    return Size(sum(size.chunks for size in found), sum(size.terms for size in found))
 
 
 async def _delete_parts(connection: Connection, document_id: UUID) -> Size:

@@ -1,22 +1,27 @@
-"""A real embedded PostgreSQL for the session, both stores, and a maker of documents."""
+"""Every store, and a maker of documents."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
-from uuid import NAMESPACE_URL, uuid4, uuid5
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import pytest
+from httpx import Headers
 from numpy.typing import NDArray
+from qdrant_client import AsyncQdrantClient
+from qdrant_client.http.exceptions import UnexpectedResponse
 
 from ragplane.core.config import Settings
-from ragplane.core.schema import Block, Chunk, Document, Page, PageSignals
+from ragplane.core.schema import BBox, Block, Chunk, Document, Page, PageBox, PageSignals
 from retrieval.stores.base import CorpusKey, Store
-from retrieval.stores.embedded import EmbeddedServer
 from retrieval.stores.memory import MemoryStore
 from retrieval.stores.postgres import PostgresStore
+from retrieval.stores.qdrant.client import ServerEngine
+from retrieval.stores.qdrant.edge import EdgeEngine
+from retrieval.stores.qdrant.store import QdrantStore
 
 DIMENSIONS = 8
 
@@ -91,6 +96,7 @@ def build_chunks(document: Document, texts: Sequence[str]) -> list[Chunk]:
                 end=start + len(text),
                 tokens=len(text.split()),
                 sha256=uuid5(NAMESPACE_URL, text).hex * 2,
+                boxes=(PageBox(ordinal + 1, BBox(10.5, 20, 300, 40)),),
             )
         )
         start += len(text) + 1
@@ -113,24 +119,6 @@ def vector_of() -> Callable[..., NDArray[np.float32]]:
     return build_vector
 
 
-@pytest.fixture(scope="session")
-def postgres_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A RAGPLANE_HOME whose embedded PostgreSQL runs for the whole session."""
-    home = tmp_path_factory.mktemp("home")
-    server = EmbeddedServer(home / "postgres")
-    server.start()
-    yield home
-    server.stop()
-
-
-@pytest.fixture(scope="session")
-def conninfo(postgres_home: Path) -> Iterator[str]:
-    """How to connect to it besides the store."""
-    server = EmbeddedServer(postgres_home / "postgres")
-    yield server.start()
-    server.stop()
-
-
 @pytest.fixture
 async def postgres_store(postgres_home: Path) -> AsyncIterator[PostgresStore]:
     store = await PostgresStore.open(Settings(home=postgres_home))
@@ -138,21 +126,61 @@ async def postgres_store(postgres_home: Path) -> AsyncIterator[PostgresStore]:
     await store.aclose()
 
 
-@pytest.fixture(params=["memory", "postgres"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    """Every implementation in turn."""
-    if request.param == "memory":
-        memory = MemoryStore()
-        yield memory
-        await memory.aclose()
-        return
-    home = request.getfixturevalue("postgres_home")
-    postgres = await PostgresStore.open(Settings(home=home))
-    yield postgres
-    await postgres.aclose()
+class LocalClient(AsyncQdrantClient):
+    """qdrant-client's local mode, where it differs from a server made to answer as one."""
+
+    def __init__(self) -> None:
+        super().__init__(":memory:")
+
+    async def retrieve(self, collection_name: str, *args: Any, **kwargs: Any) -> Any:
+        if not await self.collection_exists(collection_name):
+            raise UnexpectedResponse(404, "Not Found", b"", Headers())
+        return await super().retrieve(collection_name, *args, **kwargs)
+
+    async def create_payload_index(self, *args: Any, **kwargs: Any) -> Any:
+        """Local mode has none, and warns."""
+
+    async def query_points(self, *args: Any, search_params: Any = None, **kwargs: Any) -> Any:
+        known = search_params if search_params.idf else None  # it warns of the others
+        return await super().query_points(*args, search_params=known, **kwargs)
+
+    async def collection_exists(self, collection_name: str, **kwargs: Any) -> bool:
+        aliases = (await self.get_aliases()).aliases
+        known = collection_name in {alias.alias_name for alias in aliases}
+        return known or await super().collection_exists(collection_name, **kwargs)
 
 
 @pytest.fixture
-def key() -> CorpusKey:
-    """A scope that no other test uses."""
-    return CorpusKey(tenant=uuid4().hex, corpus="manuals")
+async def edge_engine(tmp_path: Path) -> AsyncIterator[EdgeEngine]:
+    engine = EdgeEngine(tmp_path / "qdrant")
+    yield engine
+    await engine.aclose()
+
+
+@pytest.fixture
+async def client_engine() -> AsyncIterator[ServerEngine]:
+    """The engine of the HTTP client, over its local mode."""
+    engine = ServerEngine(LocalClient(), "memory")
+    yield engine
+    await engine.aclose()
+
+
+@pytest.fixture(params=["memory", "postgres", "qdrant-client", "qdrant-edge"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    """Every implementation in turn."""
+    opened = await _open(request)
+    yield opened
+    await opened.aclose()
+
+
+async def _open(request: pytest.FixtureRequest) -> Store:
+    match request.param:
+        case "memory":
+            return MemoryStore()
+        case "postgres":
+            home = request.getfixturevalue("postgres_home")
+            return await PostgresStore.open(Settings(home=home))
+        case "qdrant-client":
+            return QdrantStore(ServerEngine(LocalClient(), "memory"))
+        case _:
+            return QdrantStore(EdgeEngine(request.getfixturevalue("tmp_path") / "qdrant"))

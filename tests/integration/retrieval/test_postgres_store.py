@@ -28,15 +28,6 @@ async def opened(postgres_store, key):
     return postgres_store
 
 
-@pytest.fixture
-def database(conninfo):
-    """A database of its own on the session's server."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        connection.execute(f"create database {name}")
-    return make_conninfo(conninfo, dbname=name)
-
-
 def _words(rng, count):
     vocabulary = [f"w{number}x" for number in range(60)]
     weights = [1 / rank for rank in range(1, 61)]

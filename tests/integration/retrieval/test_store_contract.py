@@ -1,5 +1,6 @@
 """What every store must do."""
 
+from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID, uuid4
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragplane.core.errors import ConfigError, InputError, StageError
-from retrieval.stores.base import CorpusKey
+from retrieval.stores.base import CorpusKey, PointFact
 
 TEXTS = [
     "The mirror is washed twice a year, in April and October.",
@@ -169,9 +170,6 @@ async def test_nothing_reaches_across_tenants_or_corpora(opened, key, make_docum
         assert await opened.accepted_text(stranger, mine.document.id) is None
         assert await opened.documents(stranger) == {}
         await opened.delete_document(stranger, mine.document.id)
-        thief = replace(mine.document, tenant=stranger.tenant, corpus=stranger.corpus)
-        with pytest.raises(StageError, match="its id is taken"):
-            await opened.replace_document(thief, *mine[1:])
         theirs = make_document(stranger, TEXTS)
         await opened.replace_document(*theirs)
         found = await opened.dense(stranger, vector_of(TEXTS[0]), 10)
@@ -179,6 +177,28 @@ async def test_nothing_reaches_across_tenants_or_corpora(opened, key, make_docum
         found = await opened.lexical(stranger, TEXTS[0], 10)
         assert {hit.chunk_id for hit in found} <= {chunk.id for chunk in theirs.chunks}
     assert len((await _snapshot(opened, key))[1]) == len(TEXTS)
+
+
+async def test_a_document_of_another_tenant_is_not_taken_over(opened, key, make_document):
+    mine = make_document(key, TEXTS)
+    await opened.replace_document(*mine)
+    before = await _snapshot(opened, key)
+    stranger = CorpusKey(uuid4().hex, key.corpus)
+    await opened.open_corpus(stranger, fingerprint="model-a", dimensions=8)
+    with pytest.raises(StageError, match="its id is taken"):
+        await opened.replace_document(replace(mine.document, tenant=stranger.tenant), *mine[1:])
+    assert await _snapshot(opened, key) == before
+
+
+async def test_a_document_of_another_corpus_is_not_taken_over(opened, key, make_document):
+    """A store may keep ids apart by corpus, or refuse to use one twice."""
+    mine = make_document(key, TEXTS)
+    await opened.replace_document(*mine)
+    before = await _snapshot(opened, key)
+    await opened.open_corpus(CorpusKey(key.tenant, "other"), fingerprint="model-a", dimensions=8)
+    with suppress(StageError):
+        await opened.replace_document(replace(mine.document, corpus="other"), *mine[1:])
+    assert await _snapshot(opened, key) == before
 
 
 @pytest.mark.parametrize(
@@ -267,3 +287,28 @@ async def test_ids_may_be_any_uuid(opened, key, make_document):
     chunks = [replace(chunk, id=id_) for chunk, id_ in zip(parts.chunks, ids, strict=True)]
     await opened.replace_document(*parts[:2], chunks, parts.vectors)
     assert set(await opened.chunks(key, ids)) == set(ids)
+
+
+async def test_points_are_listed_and_deleted(opened, key, make_document):
+    """Behaviour 24."""
+    first = make_document(key, TEXTS, generation=3)
+    other = make_document(key, ["The dome."], source="file:///b.txt")
+    for parts in (first, other):
+        await opened.replace_document(*parts)
+    expected = {
+        chunk.id: PointFact(parts.document.id, parts.document.generation, chunk.sha256)
+        for parts in (first, other)
+        for chunk in parts.chunks
+    }
+    assert await opened.points(key) == expected
+    gone = [first.chunks[1].id, other.chunks[0].id]
+    stranger = CorpusKey(uuid4().hex, key.corpus)
+    await opened.open_corpus(stranger, fingerprint="model-a", dimensions=8)
+    assert await opened.points(stranger) == {}
+    await opened.delete_points(stranger, gone)
+    assert await opened.points(key) == expected
+    await opened.delete_points(key, [*gone, uuid4()])
+    assert set(await opened.points(key)) == set(expected) - set(gone)
+    assert len(await opened.documents(key)) == 2
+    assert (await opened.status(key)).chunks == 2
+    assert await opened.lexical(key, "dome", 5) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -10,7 +12,17 @@ import pytest
 from ingest.chunking import chunk_document
 from ingest.identity import document_id
 from ragplane.core.errors import StageError
-from ragplane.core.schema import Block, Chunk, Document, Page, PageSignals, join_pages
+from ragplane.core.schema import (
+    BBox,
+    Block,
+    BlockKind,
+    Chunk,
+    Document,
+    Page,
+    PageBox,
+    PageSignals,
+    join_pages,
+)
 from ragplane.core.tokens import TextTokenizer
 
 SIGNALS = PageSignals(0, 0, 0.0, 0.0, 0)
@@ -216,6 +228,93 @@ def test_pages_of_a_chunk_are_those_of_its_blocks(chunk: MakeChunks) -> None:
         ("Green gre", 3, 3),
         ("New\nOn fo", 4, 4),
     ]
+
+
+def test_boxes_of_a_chunk_are_those_of_its_blocks(chunk: MakeChunks) -> None:
+    """Behaviour 17."""
+    first, second = BBox(1, 1, 9, 9), BBox(1, 20, 9, 90)
+    long = Block("paragraph", " ".join([words(18), words(19)]), bbox=second)
+    chunks = chunk(
+        page(1, Block("paragraph", "One.", bbox=first), Block("paragraph", "Two.", bbox=first)),
+        page(2, paragraph("No box."), long),
+    )
+    assert [one.boxes for one in chunks] == [
+        (PageBox(1, first), PageBox(2, second)),
+        (PageBox(2, second),),
+    ]
+
+
+def test_without_context_only_a_table_has_a_prefix(tokenizer: TextTokenizer) -> None:
+    """Behaviours 13 and 16."""
+    pages = [page(1, heading("Part A"), paragraph(words(20)), paragraph(words(21)), *table(*ROWS))]
+    chunks = chunk_document(DOCUMENT, pages, tokenizer, 40, contextual=False)
+    assert {one.prefix for one in chunks if "|" not in one.text} == {""}
+    assert {one.prefix for one in chunks if "|" in one.text} == {HEADER}
+    assert {one.heading_path for one in chunks} == {("Part A",)}
+    assert all(one.tokens == tokenizer.count(one.embedded_text) <= 40 for one in chunks)
+
+
+def test_paragraph_that_fits_a_chunk_is_not_cut_to_fill_the_one_before(chunk: MakeChunks) -> None:
+    """Behaviour 18."""
+    whole = " ".join([words(13), words(14)])
+    assert texts(chunk(paragraph(words(15)), paragraph(whole))) == [words(15), whole]
+
+
+@pytest.mark.parametrize("count", [22, 33])
+def test_row_and_line_that_fit_are_whole(chunk: MakeChunks, count: int) -> None:
+    """Behaviour 18."""
+    row, code = f"| {words(count)} |", "\n".join(f"  {words(count + n)}" for n in range(3))
+    rows = [
+        line
+        for one in chunk(*table("| a | 1 |", row, "| b | 2 |"))
+        for line in one.text.split("\n")
+    ]
+    assert rows == [HEADER, "| a | 1 |", row, "| b | 2 |"]
+    assert texts(chunk(Block("code", code))) == code.split("\n")
+
+
+def test_title_is_given_up_before_a_header(chunk: MakeChunks) -> None:
+    """Behaviour 13."""
+    rows = [f"| {words(8)} | {number} |" for number in range(6)]
+    chunks = chunk(*table(*rows), document=replace(DOCUMENT, title=words(12)))
+    assert {one.prefix for one in chunks} == {HEADER}
+
+
+HUGE = {
+    "one unknown word": "x" * 1_000_000,
+    "base64": b64encode(bytes(n * 97 % 251 for n in range(150_000))).decode(),
+    "no spaces in CJK": "日本語" * 50_000,
+    "combining marks": "e\u0301" * 100_000,
+    "mostly spaces": ("a" + " " * 999) * 1000,
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
+@pytest.mark.parametrize("kind", ["paragraph", "code", "table_row"])
+def test_unbroken_megabyte_is_cut_quickly_to_chunks_of_sane_length(
+    chunk: MakeChunks, text: str, kind: BlockKind
+) -> None:
+    """Behaviour 16."""
+    started = time.process_time()
+    chunks = chunk(paragraph("Before."), Block(kind, text), paragraph("After."), limit=128)
+    assert time.process_time() - started < 20
+    assert max(len(one.text) for one in chunks) <= 16 * 128
+    assert "".join("".join(texts(chunks)).split()) == "".join(f"Before.{text}After.".split())
+    assert not any(one.text.startswith("\u0301") for one in chunks)
+
+
+def test_time_grows_with_the_length_of_the_document(tokenizer: TextTokenizer) -> None:
+    """Behaviour 16."""
+
+    def seconds(count: int) -> float:
+        pages = [page(1, *(paragraph(f"Lamp {n} is lit.") for n in range(count)))]
+        started = time.process_time()
+        chunk_document(DOCUMENT, pages, tokenizer, 64)
+        return time.process_time() - started
+
+    seconds(1000)
+    short, long = seconds(10_000), seconds(100_000)
+    assert long < 25 * short
 
 
 def test_same_text_has_the_same_ids_only_in_the_same_place(chunk: MakeChunks) -> None:

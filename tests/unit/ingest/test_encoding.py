@@ -6,7 +6,7 @@ import codecs
 
 import pytest
 
-from ingest.encoding import decode_text
+from ingest.encoding import decode_text, has_wide_characters
 from ragplane.core.errors import StageError
 
 TEXT = "Smörgåsbord für 5 € – жар-птица 日本"
@@ -30,10 +30,29 @@ def test_unicode_is_read_with_the_mark_left_out(content: bytes) -> None:
     assert decode_text(content) == TEXT
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("text", [TEXT, "plain\nASCII\n", f"{RUSSIAN}\n" * 500, "説明書。\n" * 30])
+def test_wide_characters_without_a_mark_are_read(text: str, encoding: str) -> None:
+    """Behaviour 9."""
+    content = text.encode(encoding)
+    assert has_wide_characters(content)
+    assert decode_text(content) == text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [TEXT.encode(), RUSSIAN.encode("koi8-r"), bytes(range(256)) * 16, b"\x00\x01" * 99, b"a\x00b"],
+    ids=["utf-8", "koi8-r", "all bytes", "controls", "odd length"],
+)
+def test_other_bytes_are_not_taken_for_wide_characters(content: bytes) -> None:
+    assert not has_wide_characters(content)
+
+
 @pytest.mark.parametrize(
     ("text", "encoding"),
     [
         (FRENCH, "cp1252"),
+        ("Die schöne Frau. L'été était très chaud. El niño comió ñoquis.", "cp1252"),
         ("Die Größe der Tür beträgt über zwei Meter, sagt Müller.", "cp1252"),
         (RUSSIAN, "cp1251"),
         (RUSSIAN, "koi8-r"),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from ingest.layout import blocks_of_pages, join_lines
+from ingest.joining import join_lines
+from ingest.layout import blocks_of_pages
 from ingest.parsed import Line, RawPage, Table
-from ragplane.core.schema import BBox, Block, PageSignals, Route
+from ragplane.core.errors import StageError
+from ragplane.core.schema import BBox, Block, Note, PageSignals, Route
 
 SIGNALS = PageSignals(0, 0, 0.0, 0.0, 0)
 BODY = "This sentence is the body of the page and sets its usual size."
@@ -176,6 +179,80 @@ def test_block_has_the_bounds_of_its_lines() -> None:
     assert block.bbox == BBox(72, 300, 72 + 55, 322)
 
 
+def test_levels_of_a_list_are_indents() -> None:
+    """Behaviour 18."""
+    marks = [("• one", 72), ("– two", 90), ("– three", 90.4), ("* four", 108), ("• five", 72)]
+    lines = [
+        Line(text, BBox(x, 100 + 14 * row, x + 30, 110 + 14 * row), 10)
+        for row, (text, x) in enumerate(marks)
+    ]
+    [blocks] = blocks_of(raw_page(*lines, line(BODY, 400)))
+    assert [block.text for block in blocks[:-1]] == [
+        *("• one", "  – two", "  – three", "    * four", "• five")
+    ]
+    assert {block.kind for block in blocks[:-1]} == {"list_item"}
+
+
+def test_items_in_one_paragraph_are_parted_and_keep_their_wrapped_lines() -> None:
+    """Behaviour 18."""
+    texts = [
+        "1. Bring a lamp and",
+        "a rope.",
+        "2. Open the door in",
+        "12. March or later.",
+        "3. Go",
+    ]
+    [blocks] = blocks_of(raw_page([line(text, 100 + 14 * row) for row, text in enumerate(texts)]))
+    assert [block.text for block in blocks] == [
+        *("1. Bring a lamp and a rope.", "2. Open the door in", "12. March or later.", "3. Go")
+    ]
+
+
+def test_wrapped_line_that_begins_like_an_item_is_none() -> None:
+    texts = ["The office will open again on", "12. March of that year, at ten", "- or so it says."]
+    [blocks] = blocks_of(raw_page([line(text, 100 + 14 * row) for row, text in enumerate(texts)]))
+    assert [block.text for block in blocks] == [" ".join(texts)]
+
+
+def test_right_to_left_lines_and_ligatures_are_resolved_before_all_else() -> None:
+    """Behaviour 15."""
+    text = "שלום עולם, בשנת 2024 נמכרו ספרים."
+    drawn = ".םירפס ורכמנ 2024 תנשב ,םלוע םולש"
+    page = raw_page(
+        [line("An e\ufb03cient tele-", 300), line("\ufb01eld.", 312)],
+        line(drawn, 340),
+        line("The tele\ufb01eld.", 370),
+        tables=[table(500, ("東 京", "ﬁve"), ("a", "b"))],
+    )
+    assert texts_of(page)[0][:4] == [
+        "An efficient telefield.",
+        text,
+        "The telefield.",
+        "| 東京 | five |",
+    ]
+
+
+# Pages that came with more than lines
+
+
+def test_page_with_its_own_blocks_keeps_them() -> None:
+    """Behaviour 8."""
+    own = (Block("heading", "Seen", level=1), Block("paragraph", "By a model."))
+    pages = [replace(page, blocks=own if page.number == 2 else ()) for page in numbered_pages(4)]
+    assert blocks_of_pages(pages)[1].blocks == own
+
+
+def test_what_else_is_known_of_a_page_passes_through() -> None:
+    """Behaviours 3 and 25."""
+    error = StageError("ocr", "the engine died", page=2)
+    notes = (Note("degraded", "over budget"),)
+    first = replace(raw_page(line(BODY)), confidence=0.8, vlm_tokens=120, notes=notes)
+    second = replace(raw_page(number=2, route="ocr"), error=error)
+    one, two = blocks_of_pages([first, second])
+    assert (one.confidence, one.vlm_tokens, one.notes, one.error) == (0.8, 120, notes, None)
+    assert (two.error, two.blocks) == (error, ())
+
+
 # Tables
 
 
@@ -196,6 +273,15 @@ def test_first_row_is_the_header_of_the_others() -> None:
     [blocks] = blocks_of(raw_page(tables=[table(100, ("Item", "Price"), ("a|b", "1"))]))
     assert rows_of(blocks) == [("| a\\|b | 1 |", HEADER)]
     assert (blocks[0].text, blocks[0].header) == (HEADER, HEADER)
+
+
+def test_row_of_numbers_heads_no_table() -> None:
+    """Behaviour 13."""
+    [blocks] = blocks_of(raw_page(tables=[table(100, ("1", "2.5"), ("3", "4"))]))
+    assert [(block.text, block.header) for block in blocks] == [
+        ("| 1 | 2.5 |", None),
+        ("| 3 | 4 |", None),
+    ]
 
 
 def test_table_stands_between_the_text_above_and_below() -> None:
@@ -241,6 +327,7 @@ FIRST = table(600, ("Item", "Price"), ("Lamp", "12"))
     ],
 )
 def test_table_over_a_page_break_keeps_the_header(second: RawPage) -> None:
+    """Behaviour 13."""
     first, last = blocks_of(raw_page(line(BODY, 300), tables=[FIRST]), second)
     assert rows_of(first) == [(LAMP, HEADER)]
     assert rows_of(last) == [(DESK, HEADER)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ingest.identity import document_id
+from ingest.options import ParserOptions, ParserSpec
 from ingest.parse import Parser, read_file
 from ingest.parsed import ParseRequest
 from ragplane.core.errors import StageError
@@ -15,11 +16,13 @@ from ragplane.core.errors import StageError
 
 @pytest.fixture(scope="module")
 def parser(tokenizer_file: Path) -> Parser:
-    return Parser(tokenizer_file, limit_tokens=40, ocr_threads=1)
+    return Parser(ParserSpec(ParserOptions(tokenizer_file, limit_tokens=40), Path("home")))
 
 
 def request_for(path: Path) -> ParseRequest:
-    return ParseRequest(path, path.as_uri(), "acme", "manuals", generation=3)
+    source = path.as_uri()
+    id_ = document_id("acme", "manuals", source)
+    return ParseRequest(path, source, "acme", "manuals", id_, generation=3)
 
 
 def test_document_says_what_was_read(parser: Parser, tmp_path: Path) -> None:

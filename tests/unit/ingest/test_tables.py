@@ -89,6 +89,39 @@ def test_separate_grids_are_separate_tables() -> None:
     assert [table.rows[0] for table in tables] == [("Item", "Price"), ("A", "B")]
 
 
+def test_merged_cell_stands_once_at_its_top_left() -> None:
+    """Behaviour 13."""
+    left, right = BBox(100, 100, 300, 120), BBox(100, 120, 200, 160)
+    boxes = [left, right, *(BBox(200, y, 300, y + 20) for y in (120, 140))]
+    words = [
+        Word(text, BBox(x, y, x + 30, y + 10))
+        for text, x, y in [
+            *(("Prices", 170, 105), ("2024", 205, 105), ("Lamp", 110, 125), ("12", 210, 125)),
+            *(("post", 110, 145), ("14", 210, 145)),
+        ]
+    ]
+    [found] = ruled_tables(boxes, words)
+    assert found.rows == (("Prices 2024", ""), ("Lamp post", "12"), ("", "14"))
+
+
+def test_rows_without_rules_between_them_are_parted() -> None:
+    """Behaviour 13."""
+    cells = (("Item", "Price"), ("Lamp", "12"), ("Desk", "80"), ("Oar", "7"))
+    [found] = ruled_tables(lines(ys=(100.0, 120.0, 180.0)), words_in(cells))
+    assert found.rows == cells
+
+
+def test_frames_around_columns_of_prose_are_no_table() -> None:
+    """Behaviour 13."""
+    words = [
+        Word("word", BBox(x, y, x + 20, y + 8))
+        for column in (100, 200)
+        for x in range(column + 5, column + 80, 22)
+        for y in range(125 + column // 20, 700, 10)
+    ]
+    assert ruled_tables(lines(ys=(100.0, 120.0, 720.0)), [*words_in(CELLS[:1]), *words]) == []
+
+
 def test_very_many_strokes_take_time_in_proportion() -> None:
     dashes = [BBox(14.0 * x, 3.0 * y, 14.0 * x + 9, 3.0 * y) for x in range(40) for y in range(500)]
     started = time.process_time()

@@ -5,23 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
+from uuid import UUID
 
 import psutil
+import pymupdf
 import pytest
 
-from ingest.parsed import ParseRequest, ParseResult
-from ingest.workers import ParserProcess, ParserSpec
+from ingest.options import ParserOptions, ParserSpec
+from ingest.parsed import ParseRequest, ParseResult, RawPage
+from ingest.workers import ParserProcess
 from ragplane.core.errors import StageError
 
 MakeParser = Callable[..., ParserProcess]
 
 
 def request_for(path: Path) -> ParseRequest:
-    return ParseRequest(path, "file:///a.txt", "acme", "manuals", generation=1)
+    return ParseRequest(path, "file:///a.txt", "acme", "manuals", UUID(int=1), generation=1)
 
 
 @pytest.fixture
@@ -43,8 +46,9 @@ def stalled(tmp_path: Path) -> ParseRequest:
 async def make_parser(tokenizer_file: Path) -> AsyncIterator[MakeParser]:
     parsers: list[ParserProcess] = []
 
-    def make(timeout_s: float = 120.0) -> ParserProcess:
-        spec = ParserSpec(tokenizer_file, limit_tokens=40, ocr_threads=1, timeout_s=timeout_s)
+    def make(timeout_s: float = 120.0, memory_bytes: int = 4 << 30) -> ParserProcess:
+        options = ParserOptions(tokenizer_file, limit_tokens=40)
+        spec = ParserSpec(options, Path("home"), timeout_s=timeout_s, memory_bytes=memory_bytes)
         parsers.append(ParserProcess(spec))
         return parsers[-1]
 
@@ -113,9 +117,55 @@ async def test_close_ends_a_parse_under_way(make_parser: MakeParser, stalled: Pa
 async def test_document_that_takes_too_long_fails_alone(
     make_parser: MakeParser, good: ParseRequest, stalled: ParseRequest
 ) -> None:
-    parser = make_parser(timeout_s=4)
+    parser = make_parser(timeout_s=20)
     before = children()
-    with pytest.raises(StageError, match="parse: took longer than 4 s"):
+    with pytest.raises(StageError, match="parse: took longer than 20 s"):
         await parser.parse(stalled)
     assert children() == before  # the one that hung is gone
     await assert_parses(parser, good)
+
+
+async def test_document_that_eats_memory_fails_alone(
+    make_parser: MakeParser, stalled: ParseRequest
+) -> None:
+    """Behaviour 26."""
+    parser = make_parser(memory_bytes=1 << 20)  # less than the interpreter alone
+    before = children()
+    with pytest.raises(StageError, match="parse: took more than 1 MiB of memory"):
+        await parser.parse(stalled)
+    assert children() == before
+
+
+class Kept:
+    """Checkpoints that remember."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, RawPage] = {}
+        self.told: list[int] = []
+
+    async def finished(self, sha256: str) -> Mapping[int, RawPage]:
+        return dict(self.pages)
+
+    async def keep(self, sha256: str, pages: Sequence[RawPage]) -> None:
+        assert len(sha256) == 64
+        self.told += [page.number for page in pages]
+        self.pages |= {page.number: page for page in pages}
+
+
+async def test_pages_are_kept_as_they_are_read_and_none_is_read_twice(
+    make_parser: MakeParser, tmp_path: Path
+) -> None:
+    """Behaviour 21."""
+    file = tmp_path / "three.pdf"
+    with pymupdf.open() as document:
+        for number in range(3):
+            document.new_page().insert_text((72, 72), f"This is page {number + 1} of the text.")
+        document.save(file)
+    parser, kept = make_parser(), Kept()
+    first = await parser.parse(request_for(file), kept)
+    assert sorted(kept.told) == [1, 2, 3]
+    del kept.pages[2]
+    kept.told.clear()
+    second = await parser.parse(request_for(file), kept)
+    assert kept.told == [2]
+    assert second.chunks == first.chunks

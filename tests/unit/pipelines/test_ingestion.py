@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from ingest.workers import ParserSpec
-from pipelines.ingestion import Ingestion, IngestReport
+from ingest.ledger.memory import MemoryLedger
+from ingest.ledger.memory_outbox import MemoryOutbox, MemoryVectorCache
+from ingest.options import ParserOptions, ParserSpec
+from pipelines.ingestion.documents import Terms
+from pipelines.ingestion.parts import Parts
+from pipelines.ingestion.report import IngestReport
+from pipelines.ingestion.run import Ingestion
 from ragplane.core.errors import (
     ConfigError,
     InputError,
@@ -60,29 +65,49 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def ingestion(store: MemoryStore, encoder: FakeEncoder, steps: Steps | None = None) -> Ingestion:
+@pytest.fixture
+def ledger() -> MemoryLedger:
+    return MemoryLedger()
+
+
+Make = Callable[..., Ingestion]
+
+
+@pytest.fixture
+def ingestion(memory_store: MemoryStore, ledger: MemoryLedger) -> Make:
+    """Makes runs over one store and one ledger."""
     tokenizer_file = read_model("bundled").folder / "tokenizer.json"
-    spec = ParserSpec(tokenizer_file, limit_tokens=64, ocr_threads=1, timeout_s=60)
-    return Ingestion(store, encoder, spec, workers=1, progress=steps or Steps())
+    spec = ParserSpec(ParserOptions(tokenizer_file, limit_tokens=64), Path("home"))
+    outbox, cache = MemoryOutbox(ledger), MemoryVectorCache()
+
+    def make(encoder: FakeEncoder, steps: Steps | None = None, patience_s: float = 0) -> Ingestion:
+        async def open_encoder() -> FakeEncoder:
+            return encoder
+
+        terms = Terms(lease_s=30, patience_s=patience_s)
+        parts = Parts(memory_store, ledger, outbox, cache, open_encoder, spec, terms)
+        return Ingestion(parts, workers=1, progress=steps or Steps())
+
+    return make
 
 
 async def test_added_unchanged_updated_deleted(
-    folder: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
+    ingestion: Make, folder: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
 ) -> None:
     steps = Steps()
-    first = await ingestion(memory_store, encoder, steps).run([folder], key)
+    first = await ingestion(encoder, steps).run([folder], key)
     assert first.status == "completed"
     assert first.as_json()["documents"] == counts(added=2)
     assert first.as_json()["pages"]["text"] == 2
     assert (steps.total, len(steps.done)) == (2, 2)
 
-    second = await ingestion(memory_store, encoder).run([folder], key)
+    second = await ingestion(encoder).run([folder], key)
     assert second.as_json()["documents"] == counts(unchanged=2)
     assert second.chunks == 0
 
     (folder / "gate.md").write_text("# Gate\n\nThe gate opens at dusk.")
     (folder / "pump.txt").unlink()
-    third = await ingestion(memory_store, encoder).run([folder], key)
+    third = await ingestion(encoder).run([folder], key)
     assert third.as_json()["documents"] == counts(updated=1, deleted=1)
     (document,) = (await memory_store.documents(key)).values()
     assert document.generation == 2
@@ -91,10 +116,10 @@ async def test_added_unchanged_updated_deleted(
 
 
 async def test_a_document_that_fails_is_named_and_the_others_are_kept(
-    folder: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
+    ingestion: Make, folder: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
 ) -> None:
-    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 and nothing else")
-    report = await ingestion(memory_store, encoder).run([folder], key)
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj")
+    report = await ingestion(encoder).run([folder], key)
     assert report.status == "completed_with_errors"
     assert report.as_json()["documents"] == counts(added=2, failed=1)
     (error,) = report.as_json()["errors"]
@@ -103,27 +128,27 @@ async def test_a_document_that_fails_is_named_and_the_others_are_kept(
 
 
 async def test_an_update_that_fails_keeps_the_last_good_generation(
-    folder: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
+    ingestion: Make, folder: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
 ) -> None:
-    await ingestion(memory_store, encoder).run([folder], key)
+    await ingestion(encoder).run([folder], key)
     (folder / "gate.md").write_bytes(b"")
-    report = await ingestion(memory_store, encoder).run([folder], key)
+    report = await ingestion(encoder).run([folder], key)
     assert report.as_json()["documents"] == counts(unchanged=1, failed=1)
     assert await memory_store.lexical(key, "noon", 10)
 
 
 async def test_a_folder_with_nothing_readable_is_a_failed_run(
-    tmp_path: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
+    ingestion: Make, tmp_path: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
 ) -> None:
     (tmp_path / "empty.txt").touch()
-    report = await ingestion(memory_store, encoder).run([tmp_path / "empty.txt"], key)
+    report = await ingestion(encoder).run([tmp_path / "empty.txt"], key)
     assert report.status == "failed"
 
 
 async def test_an_encoder_that_is_down_stops_the_run_at_stage_embed(
-    folder: Path, memory_store: MemoryStore, key: CorpusKey
+    ingestion: Make, folder: Path, memory_store: MemoryStore, key: CorpusKey
 ) -> None:
-    report = await ingestion(memory_store, DyingEncoder(dimensions=256)).run([folder], key)
+    report = await ingestion(DyingEncoder(dimensions=256)).run([folder], key)
     assert report.status == "failed"
     assert [error.stage for error in report.errors] == ["embed"]
     assert "ConnectError http://127.0.0.1:9: refused" in report.errors[0].cause
@@ -131,7 +156,7 @@ async def test_an_encoder_that_is_down_stops_the_run_at_stage_embed(
 
 
 async def test_a_text_that_the_encoder_refuses_costs_its_document_only(
-    folder: Path, memory_store: MemoryStore, key: CorpusKey
+    ingestion: Make, folder: Path, memory_store: MemoryStore, key: CorpusKey
 ) -> None:
     class Picky(FakeEncoder):
         async def embed(
@@ -141,7 +166,7 @@ async def test_a_text_that_the_encoder_refuses_costs_its_document_only(
                 raise NonFiniteError("input 0 gave NaN")
             return await super().embed(texts, input_type=input_type)
 
-    report = await ingestion(memory_store, Picky(dimensions=256)).run([folder], key)
+    report = await ingestion(Picky(dimensions=256)).run([folder], key)
     assert report.status == "completed_with_errors"
     assert report.as_json()["documents"] == counts(added=1, failed=1)
     assert (report.errors[0].stage, report.errors[0].cause) == (
@@ -151,27 +176,28 @@ async def test_a_text_that_the_encoder_refuses_costs_its_document_only(
 
 
 async def test_a_document_without_text_is_kept_without_chunks(
-    tmp_path: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
+    ingestion: Make, tmp_path: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
 ) -> None:
     (tmp_path / "blank.txt").write_text(" \n ")
-    report = await ingestion(memory_store, encoder).run([tmp_path / "blank.txt"], key)
+    report = await ingestion(encoder).run([tmp_path / "blank.txt"], key)
     assert report.status == "completed"
     assert (report.as_json()["pages"]["blank"], report.chunks, report.tokens) == (1, 0, 0)
 
 
 async def test_a_path_that_does_not_exist_is_refused(
-    tmp_path: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
+    ingestion: Make, tmp_path: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
 ) -> None:
     with pytest.raises(InputError, match="no such file or folder"):
-        await ingestion(memory_store, encoder).run([tmp_path / "nowhere"], key)
+        await ingestion(encoder).run([tmp_path / "nowhere"], key)
 
 
 async def test_a_corpus_of_another_model_is_refused(
-    folder: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
+    ingestion: Make, folder: Path, memory_store: MemoryStore, encoder: FakeEncoder, key: CorpusKey
 ) -> None:
-    await ingestion(memory_store, encoder).run([folder], key)
+    await ingestion(encoder).run([folder], key)
+    (folder / "more.txt").write_text("Another pump.")
     with pytest.raises(ConfigError):
-        await ingestion(memory_store, FakeEncoder(dimensions=32)).run([folder], key)
+        await ingestion(FakeEncoder(dimensions=32)).run([folder], key)
 
 
 @pytest.mark.parametrize(
@@ -193,8 +219,70 @@ def test_the_status_is_completed_only_if_nothing_failed(
     assert report.status == status
 
 
+async def test_a_file_that_moved_is_not_read_again(
+    ingestion: Make,
+    folder: Path,
+    memory_store: MemoryStore,
+    encoder: FakeEncoder,
+    key: CorpusKey,
+) -> None:
+    await ingestion(encoder).run([folder], key)
+    before = await memory_store.points(key)
+    (folder / "gate.md").rename(folder / "door.md")
+    steps = Steps()
+    report = await ingestion(encoder, steps).run([folder], key)
+    assert report.as_json()["documents"] == counts(moved=1, unchanged=1)
+    assert steps.done == []
+    assert await memory_store.points(key) == before
+    assert (folder / "door.md").as_uri() in await memory_store.documents(key)
+
+
+async def test_an_encoder_that_comes_back_is_waited_for(
+    ingestion: Make, folder: Path, key: CorpusKey
+) -> None:
+    """Behaviour 28."""
+
+    class Restarting(FakeEncoder):
+        refusals = 3
+
+        async def embed(
+            self, texts: Sequence[str], *, input_type: InputType = "document"
+        ) -> Embeddings:
+            if self.refusals:
+                self.refusals -= 1
+                raise UnavailableError("ConnectError http://127.0.0.1:9: refused")
+            return await super().embed(texts, input_type=input_type)
+
+    report = await ingestion(Restarting(dimensions=256), patience_s=30).run([folder], key)
+    assert report.as_json()["documents"] == counts(added=2)
+
+
+async def test_what_was_parsed_and_embedded_is_kept_when_the_encoder_stays_down(
+    ingestion: Make, folder: Path, ledger: MemoryLedger, key: CorpusKey
+) -> None:
+    """Behaviours 21 and 28: the next run embeds only what is left."""
+    asked: list[str] = []
+
+    class Counting(FakeEncoder):
+        async def embed(
+            self, texts: Sequence[str], *, input_type: InputType = "document"
+        ) -> Embeddings:
+            asked.extend(texts)
+            return await super().embed(texts, input_type=input_type)
+
+    stopped = await ingestion(DyingEncoder(dimensions=256)).run([folder], key)
+    assert stopped.status == "failed"
+    again = await ingestion(Counting(dimensions=256)).run([folder], key)
+    assert again.as_json()["documents"] == counts(added=2)
+    asked.clear()
+    third = await ingestion(Counting(dimensions=256)).run([folder], key)
+    assert third.as_json()["documents"] == counts(unchanged=2)
+    assert asked == []
+    assert [run.status for run in await ledger.runs(key, 3)] == ["completed", "completed", "failed"]
+
+
 def counts(**given: int) -> dict[str, int]:
     return {
         change: given.get(change, 0)
-        for change in ("added", "updated", "unchanged", "deleted", "failed")
+        for change in ("added", "updated", "moved", "unchanged", "deleted", "failed")
     }

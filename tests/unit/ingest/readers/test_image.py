@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from ingest.ocr import OcrLine, Pixels
-from ingest.parsed import ParsedDocument
+from ingest.ocr import OcrEngine, OcrLine, Pixels
+from ingest.parsed import ParsedDocument, RawPage
+from ingest.readers.base import ReadContext, ReadLimits
+from ingest.readers.image import read_image
+from ingest.triage import Thresholds
 from ragplane.core.errors import StageError
+from ragplane.core.schema import Page
 from tests.unit.ingest.readers.engines import SidewaysEngine
 
 Read = Callable[..., ParsedDocument]
@@ -40,12 +44,12 @@ def blank_image(width: int = 600, height: int = 300, mode: str = "RGB") -> Image
     ],
 )
 def test_image_is_one_recognised_page(kind: str, mime: str, read: Read, ocr: Any) -> None:
-    document = read(encoded(blank_image(), kind), "notice-board.bin")
+    document = read(encoded(blank_image(), kind, dpi=(150, 150)), "notice-board.bin")
     [page] = document.pages
     assert (document.mime, document.title) == (mime, "notice board")
     assert (page.route, page.text) == ("ocr", "recognised text")
-    assert (page.width_points, page.height_points) == (288, 144)
-    assert page.blocks[0].bbox == pytest.approx((48, 57.6, 240, 72))
+    assert (page.width_points, page.height_points) == pytest.approx((288, 144), abs=0.1)
+    assert page.blocks[0].bbox == pytest.approx((48, 57.6, 240, 72), abs=0.1)
     assert ocr.images[0].shape == (300, 600, 3)
 
 
@@ -77,10 +81,17 @@ def test_sideways_image_has_the_size_of_the_turned_page(read: Read) -> None:
 
 
 def test_large_image_is_scaled_down_and_its_page_is_not(read: Read, ocr: Any) -> None:
-    [page] = read(encoded(blank_image(5000, 4000, "L"), "PNG")).pages
+    """Behaviour 10: a lower dpi."""
+    [page] = read(encoded(blank_image(7000, 3000, "L"), "PNG")).pages
     height, width = ocr.images[0].shape[:2]
-    assert 11_900_000 < height * width <= 12_000_000
-    assert page.width_points == pytest.approx(5000 * 72 / 150, rel=1e-3)
+    assert 11_900_000 < height * width <= 12_010_000  # sides are whole pixels
+    assert page.width_points == pytest.approx(7000 * 72 / 150, rel=1e-3)
+
+
+def test_fine_scan_is_read_at_the_usual_dots(read: Read, ocr: Any) -> None:
+    [page] = read(encoded(blank_image(1200, 600, "L"), "PNG", dpi=(300, 300))).pages
+    assert ocr.images[0].shape == (300, 600, 3)
+    assert (page.width_points, page.height_points) == pytest.approx((288, 144), abs=0.1)
 
 
 def png_header(width: int, height: int) -> bytes:
@@ -93,10 +104,11 @@ def png_header(width: int, height: int) -> bytes:
     )
 
 
-@pytest.mark.parametrize("side", [10_000, 20_000])  # the library warns of one, refuses the other
-def test_image_of_too_many_pixels_is_refused_before_it_is_decoded(side: int, read: Read) -> None:
-    with pytest.raises(StageError, match="parse: the image has too many pixels"):
-        read(png_header(side, side))
+def test_image_of_too_many_pixels_is_refused_before_it_is_decoded(read: Read) -> None:
+    """Behaviour 10: a 20,000 x 20,000 px page."""
+    cause = "parse: the image has too many pixels \\(20000 x 20000 in mode RGB\\)"
+    with pytest.raises(StageError, match=cause):
+        read(png_header(20_000, 20_000))
 
 
 @pytest.mark.parametrize("kept", [10, 40, 700])
@@ -113,7 +125,65 @@ class BrokenEngine:
         raise RuntimeError("no memory")
 
 
-def test_engine_that_fails_is_an_ocr_error_naming_the_page(read: Read) -> None:
-    with pytest.raises(StageError, match=r"ocr: .*no memory") as caught:
-        read(encoded(blank_image(), "PNG"), engine=BrokenEngine())
-    assert caught.value.page == 1
+def test_engine_that_fails_is_an_ocr_error_of_the_page(read: Read) -> None:
+    """Behaviour 25: the stage and the true cause."""
+    [page] = read(encoded(blank_image(), "PNG"), engine=BrokenEngine()).pages
+    assert page.error is not None
+    assert (page.error.stage, page.error.page) == ("ocr", 1)
+    assert "no memory" in page.error.cause
+    assert (page.route, page.text) == ("ocr", "")
+
+
+def pages_of(content: bytes, engine: OcrEngine, **context: Any) -> tuple[Page, ...]:
+    return read_image(content, ReadContext("scan.tiff", engine, Thresholds(), **context)).pages
+
+
+def three_pages() -> bytes:
+    """A TIFF whose pages are 100, 200 and 300 pixels wide."""
+    frames = [Image.effect_noise((width, 80), 50) for width in (100, 200, 300)]
+    return encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+
+
+def test_confidence_of_a_page_is_kept(ocr: Any) -> None:
+    """Behaviour 3."""
+    assert pages_of(three_pages(), ocr)[0].confidence == pytest.approx(0.95)
+
+
+def test_finished_pages_are_taken_and_new_ones_told(ocr: Any) -> None:
+    """Behaviour 21: a resumed run repeats no finished page."""
+    told: list[RawPage] = []
+    pages_of(three_pages(), ocr, on_page=told.append)
+    assert [raw.number for raw in told] == [1, 2, 3]
+    kept = {2: told[1]}
+    ocr.images.clear()
+    told.clear()
+    pages = pages_of(three_pages(), ocr, finished=kept, on_page=told.append)
+    assert [raw.number for raw in told] == [1, 3]
+    assert [image.shape[1] for image in ocr.images] == [100, 300]
+    assert [page.text for page in pages] == ["recognised text"] * 3
+
+
+def test_frame_that_cannot_be_decoded_costs_itself_only(ocr: Any) -> None:
+    """Behaviour 10."""
+    frames = [Image.effect_noise((100, 80), 50) for _ in range(3)]
+    content = bytearray(
+        encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:], compression="jpeg")
+    )
+    marks = [at for at in range(len(content)) if content[at : at + 3] == b"\xff\xd8\xff"]
+    second = marks[len(marks) // 3]
+    content[second : second + 40] = bytes(40)
+    first, broken, third = pages_of(bytes(content), ocr)
+    assert broken.error is not None
+    assert (broken.error.stage, broken.error.page) == ("parse", 2)
+    assert (first.text, third.text) == ("recognised text", "recognised text")
+
+
+def test_too_many_frames_are_refused(ocr: Any) -> None:
+    with pytest.raises(StageError, match="parse: the image has 3 pages, the limit is 2"):
+        pages_of(three_pages(), ocr, limits=ReadLimits(pages=2))
+
+
+def test_animation_is_one_page(ocr: Any) -> None:
+    frames = [blank_image(), blank_image()]
+    content = encoded(frames[0], "WEBP", save_all=True, append_images=frames[1:])
+    assert len(pages_of(content, ocr)) == 1

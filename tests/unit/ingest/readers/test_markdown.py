@@ -39,12 +39,28 @@ def test_roles_and_order(blocks: Blocks) -> None:
 def test_nested_lists_are_read_in_order(blocks: Blocks) -> None:
     found = blocks("1. one\n   - one a\n   - one b\n2. two\n\n   more of two\n")
     assert [(block.kind, block.text) for block in found] == [
-        ("list_item", "- one"),
-        ("list_item", "- one a"),
-        ("list_item", "- one b"),
-        ("list_item", "- two"),
-        ("list_item", "- more of two"),
+        ("list_item", "1. one"),
+        ("list_item", "  - one a"),
+        ("list_item", "  - one b"),
+        ("list_item", "2. two"),
+        ("list_item", "   more of two"),
     ]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_front_matter_is_a_paragraph_and_gives_the_title(line_end: str, read: Read) -> None:
+    text = "---\ntitle: 'The Lamp'\ntags: [a]\n---\n# Part\n".replace("\n", line_end)
+    document = read(text.encode(), "a.md")
+    assert document.title == "The Lamp"
+    assert [(block.kind, block.text) for block in document.pages[0].blocks] == [
+        ("paragraph", "title: 'The Lamp'\ntags: [a]"),
+        ("heading", "Part"),
+    ]
+
+
+def test_line_across_the_page_is_no_front_matter(read: Read) -> None:
+    document = read(b"---\n\nOne\n\n# Two", "a.md")
+    assert [block.text for block in document.pages[0].blocks] == ["One", "Two"]
 
 
 def test_table_rows_carry_their_own_header(blocks: Blocks) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import retrieval.stores
-from retrieval.stores.sql import schema, statement
+from retrieval.stores.sql import schema_steps, statement
 
 _FOLDER = Path(retrieval.stores.__file__).parent
 _NAMES = re.findall(r"-- name: (\w+) --", (_FOLDER / "queries.sql").read_text())
@@ -27,5 +27,7 @@ def test_an_unknown_name_is_refused() -> None:
         statement("nothing")
 
 
-def test_the_schema_is_there() -> None:
-    assert b"create table if not exists ragplane.postings" in schema()
+def test_the_schema_is_a_series_of_steps() -> None:
+    first, second, *_ = schema_steps()
+    assert b"create table if not exists ragplane.postings" in first
+    assert b"alter table ragplane.pages" in second

@@ -23,9 +23,21 @@ def content_of(document: ParsedDocument) -> str:
 
 
 def test_file_that_needs_a_password_is_encrypted(make_pdf: MakePdf, read: Read, text: Text) -> None:
+    """Behaviour 10."""
     content = make_pdf(text("Secret."), encryption=AES, user_pw="user", owner_pw="owner")
     with pytest.raises(StageError, match="parse: encrypted"):
         read(content)
+    with pytest.raises(StageError, match="parse: encrypted"):
+        read(content, passwords=("wrong",))
+
+
+@pytest.mark.parametrize("password", ["user", "owner"])
+def test_password_that_fits_opens_the_file(
+    password: str, make_pdf: MakePdf, read: Read, text: Text
+) -> None:
+    """Behaviour 10."""
+    content = make_pdf(text("Secret."), encryption=AES, user_pw="user", owner_pw="owner")
+    assert content_of(read(content, passwords=("wrong", password))) == "Secret."
 
 
 def test_file_with_an_owner_password_only_is_read(
@@ -36,9 +48,13 @@ def test_file_with_an_owner_password_only_is_read(
 
 
 def test_broken_cross_references_are_repaired(make_pdf: MakePdf, read: Read, text: Text) -> None:
+    """Behaviour 10."""
     content = make_pdf(text("Still here."))
     broken = content[: content.rindex(b"startxref")] + b"startxref\n99999999\n%%EOF"
-    assert content_of(read(broken)) == "Still here."
+    document = read(broken)
+    assert content_of(document) == "Still here."
+    assert [note.kind for note in document.notes] == ["repaired"]
+    assert read(content).notes == ()
 
 
 @pytest.mark.parametrize("kept", [0.02, 0.3, 0.6, 0.9])
@@ -57,10 +73,11 @@ def test_truncated_file_is_read_or_refused_by_name(
 
 @pytest.mark.parametrize(
     "content",
-    [b"%PDF-1.7\n", b"%PDF-1.7\nno objects at all", b"%PDF-1.4\n" + bytes(range(256)) * 20],
-    ids=["header only", "words", "noise"],
+    [b"", b"%PDF-1.7\n", b"%PDF-1.7\nno objects at all", b"%PDF-1.4\n" + bytes(range(256)) * 20],
+    ids=["no bytes", "header only", "words", "noise"],
 )
 def test_broken_bytes_are_refused_by_name(content: bytes, read: Read) -> None:
+    """Behaviour 10."""
     with pytest.raises(StageError, match=r"parse: (not a readable PDF|the PDF has no pages)"):
         read(content)
 

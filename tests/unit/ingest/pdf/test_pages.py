@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import pymupdf
 import pytest
 
 from ingest.ocr import OcrLine, Pixels
-from ingest.parsed import ParsedDocument
+from ingest.parsed import ParsedDocument, RawPage
+from ingest.readers.base import ReadLimits
 from ragplane.core.errors import StageError
-from ragplane.core.schema import Page
+from ragplane.core.schema import Block, Page
 from tests.unit.ingest.readers.engines import SidewaysEngine
 
 Draw = Callable[[Any], None]
@@ -45,6 +47,7 @@ def all_of(*draws: Draw) -> Draw:
 def test_each_page_takes_its_own_route(
     make_pdf: MakePdf, read: Read, text: Text, scan: Draw, ocr: Any
 ) -> None:
+    """Behaviour 1."""
     document = read(make_pdf(text(BODY), blank, scan, text(BODY)))
     assert document.mime == "application/pdf"
     assert [(page.number, page.route) for page in document.pages] == [
@@ -66,18 +69,30 @@ def test_each_page_takes_its_own_route(
 def test_file_whose_first_page_has_text_and_whose_others_are_scans_is_read_to_the_end(
     make_pdf: MakePdf, read: Read, text: Text, scan: Draw
 ) -> None:
+    """Behaviour 6."""
     document = read(make_pdf(text(BODY), scan, scan, scan))
     assert [page.route for page in document.pages] == ["text", "ocr", "ocr", "ocr"]
     assert all(page.blocks for page in document.pages)
 
 
-def test_hidden_text_layer_under_a_scan_is_not_trusted(
-    make_pdf: MakePdf, read: Read, text: Text, scan: Draw
+GOOD_LAYER = "The quick brown fox jumps over the lazy dog beside the old river bank."
+JUNK_LAYER = "Tlf qvck brvvn f0x jnmps c~er thc lzy d|g bs1de tlc 0ld rvr bnk ~#;: xqz"
+
+
+@pytest.mark.parametrize("under", [False, True], ids=["invisible", "under the image"])
+@pytest.mark.parametrize(("layer", "route"), [(GOOD_LAYER, "text"), (JUNK_LAYER, "ocr")])
+def test_layer_of_a_scan_is_read_if_it_reads_like_words(
+    under: bool, layer: str, route: str, make_pdf: MakePdf, read: Read, text: Text, scan: Draw
 ) -> None:
-    layer = text("jvnk layer " * 8, render_mode=3)
-    [page] = read(make_pdf(all_of(scan, layer))).pages
-    assert page.signals.invisible_characters > 60
-    assert (page.route, texts(page)) == ("ocr", ["recognised text"])
+    """Behaviour 4."""
+    draws = [text(layer), scan] if under else [scan, text(layer, render_mode=3)]
+    [page] = read(make_pdf(all_of(*draws))).pages
+    letters = len(layer.replace(" ", ""))
+    measured = page.signals.characters_under_image, page.signals.invisible_characters
+    assert measured == ((letters, 0) if under else (0, letters))
+    assert page.route == route
+    assert texts(page) == [layer if route == "text" else "recognised text"]
+    assert page.notes == ()
 
 
 def test_text_over_a_background_image_is_read(
@@ -102,6 +117,7 @@ def test_letters_drawn_as_shapes_are_recognised(make_pdf: MakePdf, read: Read) -
 def test_page_is_rendered_at_150_dpi_or_less_where_it_is_huge(
     make_pdf: MakePdf, read: Read, scan: Draw, ocr: Any
 ) -> None:
+    """Behaviour 10."""
     read(make_pdf(scan, size=(144, 288)))
     read(make_pdf(scan, size=(14000, 14000)))
     small, huge = (image.shape for image in ocr.images)
@@ -126,6 +142,30 @@ def test_columns_headings_and_lines(make_pdf: MakePdf, read: Read, text: Text) -
     assert texts(page)[0] == "Two Columns"
     assert texts(page)[1].startswith("left line 0 of the page left line 1")
     assert texts(page)[2].startswith("right line 0 of the page right line 1")
+
+
+def test_underline_in_the_middle_of_a_line_does_not_cut_the_paragraph(
+    make_pdf: MakePdf, read: Read
+) -> None:
+    """Behaviour 12."""
+
+    def underlined(page: Any) -> None:
+        x = 72.0
+        for words in ("The lamp stands on the ", "old desk", " and shines all night long, so"):
+            page.insert_text((x, 100), words, fontsize=11)
+            end = x + pymupdf.get_text_length(words, fontsize=11)
+            if words == "old desk":
+                page.draw_line((x, 101.5), (end, 101.5), width=0.5)
+            x = end
+        page.insert_text(
+            (72, 114), "that everybody in the street can read by its light.", fontsize=11
+        )
+
+    [page] = read(make_pdf(underlined)).pages
+    assert texts(page) == [
+        "The lamp stands on the old desk and shines all night long, so "
+        "that everybody in the street can read by its light."
+    ]
 
 
 def test_bold_and_monospaced_lines_are_told_apart(
@@ -215,6 +255,8 @@ def test_table_over_a_page_break_is_one_table(make_pdf: MakePdf, read: Read, tex
 def test_turned_page_is_read_upright_with_boxes_as_shown(
     rotation: int, make_pdf: MakePdf, read: Read
 ) -> None:
+    """Behaviour 11."""
+
     def turned(page: Any) -> None:
         page.set_rotation(rotation)
         for point, content in (((72, 100), "First line here."), ((72, 160), "Second line here.")):
@@ -246,6 +288,29 @@ def test_sideways_scan_has_the_size_and_the_boxes_of_the_turned_page(
     assert block.confidence == 0.97
 
 
+class Second:
+    """A vision model that reads every page that it is shown, and remembers the images."""
+
+    def __init__(self) -> None:
+        self.images: list[Pixels] = []
+
+    def improve(self, page: RawPage, image: Pixels) -> RawPage:
+        self.images.append(image)
+        return replace(page, route="vlm", blocks=(Block("paragraph", "read again"),))
+
+
+def test_recognised_pages_are_handed_to_the_vision_model_upright(
+    make_pdf: MakePdf, read: Read, text: Text, scan: Draw
+) -> None:
+    """Behaviour 3."""
+    second = Second()
+    pages = read(make_pdf(text(BODY), scan), engine=SidewaysEngine(), vlm=second).pages
+    assert [page.route for page in pages] == ["text", "vlm"]
+    assert texts(pages[1]) == ["read again"]
+    [image] = second.images
+    assert image.shape[1] > image.shape[0]  # the page is higher than wide, its scan lies
+
+
 class BrokenEngine:
     """Fails on every image."""
 
@@ -253,9 +318,58 @@ class BrokenEngine:
         raise RuntimeError(f"no memory for {np.prod(image.shape)} bytes")
 
 
-def test_engine_that_fails_is_an_ocr_error_naming_the_page(
+def test_page_whose_recognition_fails_costs_only_itself(
     make_pdf: MakePdf, read: Read, text: Text, scan: Draw
 ) -> None:
-    with pytest.raises(StageError, match=r"ocr: .*no memory") as caught:
-        read(make_pdf(text(BODY), scan), engine=BrokenEngine())
-    assert (caught.value.stage, caught.value.page) == ("ocr", 2)
+    """Behaviour 10."""
+    first, failed, last = read(make_pdf(text(BODY), scan, text(BODY)), engine=BrokenEngine()).pages
+    assert texts(first) == texts(last) == [BODY]
+    assert (failed.route, failed.blocks) == ("ocr", ())
+    assert isinstance(failed.error, StageError)
+    assert (failed.error.stage, failed.error.page) == ("ocr", 2)
+    assert "no memory" in failed.error.cause
+    assert (first.error, last.error) == (None, None)
+
+
+def test_text_that_runs_upwards_is_read_upright(make_pdf: MakePdf, read: Read) -> None:
+    """Behaviour 11."""
+
+    def sideways(page: Any) -> None:
+        for column, content in enumerate(["First line here.", "Second line here."]):
+            page.insert_text((100 + 60 * column, 700), content, rotate=90)
+
+    [page] = read(make_pdf(sideways)).pages
+    assert (page.rotation, page.width_points, page.height_points) == (90, 842, 595)
+    assert texts(page) == ["First line here.", "Second line here."]
+    for block, baseline in zip(page.blocks, (100, 160), strict=True):
+        assert block.bbox is not None
+        assert block.bbox.x0 == pytest.approx(842 - 700, abs=2)
+        assert block.bbox.y0 < baseline < block.bbox.y1
+
+
+# Resuming
+
+
+def test_finished_pages_are_taken_as_they_are_and_the_others_reported(
+    make_pdf: MakePdf, read: Read, text: Text, scan: Draw, ocr: Any
+) -> None:
+    """Behaviour 21."""
+    content = make_pdf(text(BODY), scan, text(BODY))
+    first_run: list[RawPage] = []
+    whole = read(content, on_page=first_run.append)
+    assert [raw.number for raw in first_run] == [1, 2, 3]
+    second_run: list[RawPage] = []
+    resumed = read(
+        content, finished={raw.number: raw for raw in first_run[:2]}, on_page=second_run.append
+    )
+    assert [raw.number for raw in second_run] == [3]
+    assert len(ocr.images) == 1
+    assert [page.blocks for page in resumed.pages] == [page.blocks for page in whole.pages]
+
+
+def test_too_many_pages_are_refused_by_name(make_pdf: MakePdf, read: Read, text: Text) -> None:
+    """Behaviour 26."""
+    content = make_pdf(*[text(BODY)] * 3)
+    with pytest.raises(StageError, match="parse: the PDF has 3 pages, the limit is 2"):
+        read(content, limits=ReadLimits(pages=2))
+    assert len(read(content, limits=ReadLimits(pages=3)).pages) == 3

@@ -1,0 +1,1 @@
+"""From files to a store, exactly once, by claims of the ledger."""

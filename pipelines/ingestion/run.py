@@ -1,0 +1,175 @@
+"""A local run: list, compare with the ledger, work off what is new, changed or gone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from ingest.ledger.files import add_hashes, stat_files
+from ingest.ledger.records import Claim
+from ingest.parsed import ParseResult
+from ingest.sources import Listing, list_sources
+from pipelines.ingestion.documents import Documents
+from pipelines.ingestion.parts import Embedders, Parts, is_dead, worker_name
+from pipelines.ingestion.patience import patiently
+from pipelines.ingestion.pool import Pool
+from pipelines.ingestion.relay import relay
+from pipelines.ingestion.report import IngestReport, Progress
+from ragplane.core.errors import StageError
+from ragplane.core.telemetry import tracer
+from retrieval.stores.base import CorpusKey
+
+_LOOK_AGAIN_S = 0.5
+# A document is not to blame for a run that somebody killed: parsers die apart from it.
+_MOST_DEATHS = 20
+_CACHED_VECTORS = 200_000
+_TO_READ = ("pending", "claimed", "parsed")
+_OPEN = (*_TO_READ, "tombstone")
+_log = structlog.get_logger()
+
+
+class Ingestion:
+    """Runs over corpora. One run at a time."""
+
+    def __init__(self, parts: Parts, workers: int, progress: Progress) -> None:
+        self._parts = parts
+        self._workers = workers
+        self._progress = progress
+
+    async def run(self, paths: Sequence[Path], key: CorpusKey) -> IngestReport:
+        """Bring the corpus up to date with the files and folders in `paths`.
+
+        A document that fails is reported and the run goes on; what failed before is tried again.
+        An encoder or a store that stays down stops the run. Raises InputError for a path that
+        does not exist, and ConfigError for a corpus of another model.
+        """
+        started = time.perf_counter()
+        report = IngestReport(key.corpus)
+        with tracer.start_as_current_span("ingest.run"):
+            listing = await asyncio.to_thread(list_sources, paths)
+            report.errors.extend(listing.errors)
+            try:
+                await self._work(listing, key, report)
+            except StageError as error:
+                report.stop(error)
+        report.seconds = time.perf_counter() - started
+        return report
+
+    async def _work(self, listing: Listing, key: CorpusKey, report: IngestReport) -> None:
+        ledger, patience_s = self._parts.ledger, self._parts.terms.patience_s
+        run_id = await patiently(lambda: ledger.start_run(key), "store", patience_s)
+        try:
+            await self._sync(listing, key, report)
+            await self._work_off(key, report)
+        finally:
+            await ledger.end_run(run_id, report.status, _totals(report))
+
+    async def _sync(self, listing: Listing, key: CorpusKey, report: IngestReport) -> None:
+        parts = self._parts
+        stats = await asyncio.to_thread(stat_files, listing)
+        unknown = await parts.ledger.unhashed(key, stats)
+        files = await asyncio.to_thread(add_hashes, stats, listing, unknown)
+        await parts.ledger.retry(key)
+        dead = {worker for worker in await parts.ledger.holders(key) if is_dead(worker)}
+        await parts.ledger.expire(key, dead)
+        found = await parts.ledger.sync(key, files, parts.parser.options.fingerprint())
+        report.synced(found)
+        states = (await parts.ledger.status(key)).documents
+        left = sum(states.get(state, 0) for state in _TO_READ)
+        left -= found.added + found.changed + found.stale
+        report.documents["unchanged"] -= min(left, found.unchanged)  # not done by an earlier run
+        await relay(parts.outbox, parts.store, key, worker_name())
+
+    async def _work_off(self, key: CorpusKey, report: IngestReport) -> None:
+        parts, embedders = self._parts, Embedders(self._parts)
+        states = (await parts.ledger.status(key)).documents
+        self._progress.start(sum(states.get(state, 0) for state in _OPEN))
+        if any(states.get(state) for state in _TO_READ):
+            await embedders.of(key)  # a corpus of another model is refused before any work
+        documents = Documents(parts.ledger, parts.store, parts.terms)
+        outcomes = _Outcomes(report, self._progress)
+        pool = Pool(documents, embedders.of, parts.parser, self._workers, outcomes)
+        await pool.run(_Claims(parts, key, pool).next)
+        if report.chunks and not report.stopped:
+            await parts.cache.prune(_CACHED_VECTORS)
+
+
+class _Claims:
+    """The corpus's claims, until nobody holds one any more."""
+
+    def __init__(self, parts: Parts, key: CorpusKey, pool: Pool) -> None:
+        self._parts = parts
+        self._key = key
+        self._pool = pool
+        self._name = worker_name()
+        self._told = False
+
+    async def next(self) -> Claim | None:
+        """The next claim. Waits for documents that another worker holds: it may die."""
+        terms = self._parts.terms
+        while True:
+            claims = await patiently(self._claim, "store", terms.patience_s)
+            if claims:
+                return claims[0]
+            if not await self._others_hold():
+                return None
+            if not self._told:
+                _log.warning("waiting for documents that another worker holds")
+                self._told = True
+            await asyncio.sleep(min(_LOOK_AGAIN_S, terms.lease_s))
+
+    async def _claim(self) -> list[Claim]:
+        return await self._parts.ledger.claim(
+            self._key,
+            self._name,
+            lease_s=self._parts.terms.lease_s,
+            limit=1,
+            max_attempts=_MOST_DEATHS,
+        )
+
+    async def _others_hold(self) -> bool:
+        held = (await self._parts.ledger.status(self._key)).documents
+        return held.get("claimed", 0) + held.get("parsed", 0) > self._pool.in_flight
+
+
+class _Outcomes:
+    """Counts in the report and moves the progress on."""
+
+    def __init__(self, report: IngestReport, progress: Progress) -> None:
+        self._report = report
+        self._progress = progress
+
+    def read(self, claim: Claim, result: ParseResult) -> None:
+        """See Outcomes."""
+        self._report.read(result, "added" if claim.generation == 1 else "updated")
+        self._progress.advance(claim.source, len(result.pages))
+
+    def deleted(self, claim: Claim) -> None:
+        """See Outcomes."""
+        self._report.documents["deleted"] += 1
+        self._progress.advance(claim.source, 0)
+
+    def failed(self, claim: Claim, error: StageError) -> None:
+        """See Outcomes."""
+        self._report.failed(error, claim.source)
+        self._progress.advance(claim.source, 0)
+
+    def lost(self, claim: Claim) -> None:
+        """See Outcomes."""
+        _log.warning("lease lost", document=claim.source)
+
+    def stop(self, error: StageError) -> None:
+        """See Outcomes."""
+        self._report.stop(error)
+
+
+def _totals(report: IngestReport) -> dict[str, dict[str, int]]:
+    return {
+        "documents": dict(report.documents),
+        "pages": dict(report.pages),
+        "stages": dict(report.stages),
+    }

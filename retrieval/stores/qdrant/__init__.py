@@ -1,0 +1,1 @@
+"""The store in Qdrant: on a server over HTTP, or the same engine in this process."""

@@ -1,0 +1,94 @@
+"""A database of an older version is brought forward, and loses nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import psycopg
+import pytest
+
+from ragplane.core.config import Settings
+from ragplane.core.errors import StageError, UnavailableError
+from ragplane.core.schema import BBox, Note
+from retrieval.stores.connections import SCHEMA_VERSION
+from retrieval.stores.postgres import PostgresStore
+from retrieval.stores.sql import schema_steps, statement
+
+_VERSION_1 = """
+insert into ragplane.corpora (tenant, name, fingerprint, dimensions, chunk_count, term_total)
+values ('t', 'c', 'f', 8, 1, 2);
+insert into ragplane.documents (id, corpus_id, source, sha256, mime, title, generation)
+select '00000000-0000-0000-0000-000000000001', id, 'file:///a', '1', 'text/plain', 'A', 4
+from ragplane.corpora;
+insert into ragplane.pages values
+    ('00000000-0000-0000-0000-000000000001', 1, 595, 842, 0, 'text', 'because', '{}',
+     'The mirror.', '[]', 0.5);
+insert into ragplane.chunks
+select '00000000-0000-0000-0000-000000000002', id, '00000000-0000-0000-0000-000000000001', 0,
+    'The mirror.', '', '{Part}', 1, 1, 0, 11, 3, '2', 8, '[1,0,0,0,0,0,0,0]', 2
+from ragplane.corpora;
+insert into ragplane.postings
+select id, 'mirror', '00000000-0000-0000-0000-000000000002', 1, 2 from ragplane.corpora;
+"""
+
+
+@pytest.fixture
+def version_1(database):
+    """A database as version 1 left it, with a document."""
+    with psycopg.connect(database) as connection:
+        connection.execute(statement("create_version"))
+        connection.execute(schema_steps()[0])
+        connection.execute(statement("set_version"), {"version": 1})
+        connection.execute(_VERSION_1)
+    return database
+
+
+async def test_a_version_1_database_keeps_its_documents(version_1, key, make_document):
+    store = await PostgresStore.open(Settings(database_url=version_1))
+    old = type(key)("t", "c")
+    [document] = (await store.documents(old)).values()
+    assert document.generation == 4
+    assert await store.accepted_text(old, document.id) == "The mirror."
+    [hit] = await store.lexical(old, "mirror", 5)
+    chunk, _ = (await store.chunks(old, [hit.chunk_id]))[hit.chunk_id]
+    assert (chunk.text, chunk.heading_path, chunk.boxes) == ("The mirror.", ("Part",), ())
+    assert [h.chunk_id for h in await store.dense(old, np.ones(8, np.float32), 5)] == [chunk.id]
+    assert (await store.status(old)).chunks == 1
+    await store.open_corpus(key, fingerprint="f", dimensions=8)
+    await store.replace_document(*make_document(key, ["The dome."]))
+    await store.aclose()
+    with psycopg.connect(version_1) as connection:
+        assert connection.execute("select version from ragplane.schema_version").fetchall() == [
+            (SCHEMA_VERSION,)
+        ]
+        assert connection.execute("select count(*) from ragplane.ledger_documents").fetchone() == (
+            0,
+        )
+
+
+async def test_a_step_that_fails_leaves_the_old_version(version_1):
+    with psycopg.connect(version_1) as connection:
+        connection.execute("alter table ragplane.pages add column error text")
+    with pytest.raises(UnavailableError, match=r'column "error".* already exists'):
+        await PostgresStore.open(Settings(database_url=version_1))
+    with psycopg.connect(version_1) as connection:
+        assert connection.execute("select version from ragplane.schema_version").fetchone() == (1,)
+        columns = "select 1 from information_schema.columns where column_name = 'vlm_tokens'"
+        assert connection.execute(columns).fetchone() is None
+
+
+async def test_what_a_page_came_to_is_stored(postgres_store, key, make_document, conninfo):
+    document, pages, chunks, vectors = make_document(key, ["The mirror."])
+    await postgres_store.open_corpus(key, fingerprint="f", dimensions=8)
+    note = Note("hidden", "white text", BBox(1, 2, 3, 4))
+    failed = StageError("ocr", "no memory", page=1)
+    page = replace(pages[0], confidence=0.75, vlm_tokens=90, notes=(note,), error=failed)
+    await postgres_store.replace_document(document, [page], chunks, vectors)
+    query = "select confidence, vlm_tokens, notes, error from ragplane.pages where document_id = %s"
+    with psycopg.connect(conninfo) as connection:
+        row = connection.execute(query, (document.id,)).fetchone()
+    assert row == (
+        0.75,
+        90,
+        [{"kind": "hidden", "text": "white text", "bbox": [1, 2, 3, 4]}],
+        {"stage": "ocr", "cause": "no memory"},
+    )
