@@ -8,13 +8,14 @@ PEERS  := .venv-peers
 ROOMS  := ragplane serve ingest retrieval compress pipelines
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench bench-retrieval bench-setup bench-serve bench-soak bench-simulate clean
+.PHONY: help setup demo test check format bench bench-retrieval bench-setup bench-serve bench-ingest bench-soak bench-simulate clean
 
 help:
 	@echo "make demo    install, read the sample corpus, ask it questions"
 	@echo "make test    install, run the tests"
 	@echo "make check   formatting, lint, types"
 	@echo "make bench   figures of retrieval and of the server beside its peers, for docs/benchmarks.md"
+	@echo "make bench-ingest  figures of ingestion, for docs/benchmarks.md"
 	@echo "make setup   install for development into $(VENV)"
 	@echo "make clean   remove what the commands above made"
 
@@ -66,6 +67,9 @@ $(PEERS)/.ready: $(BIN)/python $(wildcard tests/bench/peers/*.txt)
 
 bench-serve: $(VENV)/.dev $(PEERS)/.ready
 	$(BIN)/python -m tests.bench.serve $(TABLES)
+
+bench-ingest: $(VENV)/.dev
+	$(BIN)/python -m tests.bench.ingest $(TABLES)
 
 bench-soak: $(VENV)/.dev
 	$(BIN)/python -m tests.bench.soak

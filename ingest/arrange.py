@@ -16,6 +16,7 @@ from ingest.rows import Row, joined_row, rows_of
 from ragplane.core.schema import BBox
 
 _PROSE_CHARACTERS = 18  # in the median line of a column of running text
+_OCR_MARGIN = 0.15  # of its height: what a recognised box is wider than its text on either side
 _SENTENCE_ENDS = (".", "!", "?", "…", ":", "。", "！", "？", "”", "»", '"')
 
 Paragraph = tuple[Line, ...]
@@ -47,7 +48,12 @@ def arranged(
 
 
 def _box(line: Line) -> BBox:
-    return line.bbox
+    """Where the text of a line is; boxes of recognised lines are wider, and would close gutters."""
+    box = line.bbox
+    if line.confidence is None:
+        return box
+    margin = _OCR_MARGIN * (box.y1 - box.y0)
+    return BBox(box.x0 + margin, box.y0, box.x1 - margin, box.y1)
 
 
 def _is_inside(line: Line, tables: Sequence[Table]) -> bool:

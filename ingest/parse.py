@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ingest.chunking import chunk_document
 from ingest.ocr import LazyOcr
 from ingest.ocr.engines import make_engine
 from ingest.options import ParserSpec
-from ingest.parsed import ParseRequest, ParseResult, RawPage
+from ingest.parsed import ParsedDocument, ParseRequest, ParseResult, RawPage
 from ingest.readers.base import ReadContext
 from ingest.sniff import reader_for
 from ingest.vlm.budget import Budget
 from ingest.vlm.client import HttpVisionReader
 from ingest.vlm.session import VlmSession
 from ragplane.core.errors import StageError, describe
-from ragplane.core.schema import Document
+from ragplane.core.schema import Document, Page
 from ragplane.core.tokens import TextTokenizer
 
 Finished = Callable[[str], Mapping[int, RawPage]]
@@ -70,14 +71,15 @@ class Parser:
             title=parsed.title,
             generation=request.generation,
         )
+        pages = _with_notes(parsed)
         chunks = chunk_document(
             document,
-            parsed.pages,
+            pages,
             self._tokenizer,
             options.limit_tokens,
             contextual=options.contextual,
         )
-        return ParseResult(document, parsed.pages, tuple(chunks), parsed.notes)
+        return ParseResult(document, pages, tuple(chunks))
 
     def _session(self, request: ParseRequest) -> VlmSession:
         """The vision model, for this document only; without one, pages that need it say so."""
@@ -96,3 +98,11 @@ def read_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise StageError("parse", error.strerror or describe(error)) from error
+
+
+def _with_notes(parsed: ParsedDocument) -> tuple[Page, ...]:
+    """The pages, with the notes on the whole document at the first of them."""
+    if not parsed.notes or not parsed.pages:
+        return parsed.pages
+    first, *rest = parsed.pages
+    return (replace(first, notes=(*parsed.notes, *first.notes)), *rest)

@@ -40,13 +40,12 @@ class ParseRequest:
 class ParseResult:
     """A parsed file. `document.sha256` is of the very bytes that were parsed.
 
-    `notes` are on the whole of it.
+    Notes on the whole of it stand at its first page.
     """
 
     document: Document
     pages: tuple[Page, ...]
     chunks: tuple[Chunk, ...]
-    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

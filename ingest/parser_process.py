@@ -1,4 +1,4 @@
-"""The process that parses: `python -m ingest.parser_process FD`.
+"""The process that parses: `python -m ingest.parser_process FD PARENT`.
 
 Over the pipe it gets the spec, then requests. For each it sends the hash of the content, is told
 which pages are known, sends each page that it reads, and at last the result or the error.
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 1.0
 
 
-def serve(connection: Connection) -> None:
-    """Answer requests until the pipe closes."""
+def serve(connection: Connection, parent: int) -> None:
+    """Answer requests until the pipe closes, or the process `parent` is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    spec: ParserSpec = connection.recv()
-    parser = cache(lambda: _load(spec))
-    while True:
-        try:
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+    try:
+        spec: ParserSpec = connection.recv()
+        parser = cache(lambda: _load(spec))
+        while True:
             request: ParseRequest = connection.recv()
             connection.send(_outcome(parser, request, connection))
-        except (EOFError, BrokenPipeError, ConnectionResetError):  # the parent is gone
-            return
+    except (EOFError, BrokenPipeError, ConnectionResetError):  # the parent is gone
+        return
 
 
 def _load(spec: ParserSpec) -> Parser:
@@ -73,4 +73,4 @@ def _end_with_parent(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))
+    serve(Connection(int(sys.argv[1])), int(sys.argv[2]))

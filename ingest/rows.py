@@ -11,6 +11,8 @@ from ingest.parsed import Line
 from ragplane.core.schema import BBox
 
 _SHARED_HEIGHT = 0.5  # of the lower of two pieces on one baseline
+_MOST_TIMES_TALLER = 3.0  # a taller piece stands beside several rows, and in none
+_ROWS_BACK = 2  # such a piece may stand between two pieces of one row
 _SPACE = 0.15  # of the font size: a smaller gap is inside a word
 
 
@@ -27,20 +29,24 @@ class Row:
         """From the highest to the lowest piece, in points."""
         return self.y1 - self.y0
 
+    def takes(self, box: BBox) -> bool:
+        """Whether a piece of text with this box stands on the baseline."""
+        shared = min(self.y1, box.y1) - max(self.y0, box.y0)
+        low, high = sorted((self.height, box.y1 - box.y0))
+        return shared > _SHARED_HEIGHT * low and high <= _MOST_TIMES_TALLER * low
+
 
 def rows_of(lines: Sequence[Line]) -> list[Row]:
     """The rows of a region without gutters, from top to bottom."""
     rows: list[Row] = []
     for line in sorted(lines, key=lambda line: (line.bbox.y0 + line.bbox.y1, line.bbox.x0)):
         box = line.bbox
-        last = rows[-1] if rows else None
-        if last is not None:
-            shared = min(last.y1, box.y1) - max(last.y0, box.y0)
-            if shared > _SHARED_HEIGHT * min(last.height, box.y1 - box.y0):
-                last.lines.append(line)
-                last.y0, last.y1 = min(last.y0, box.y0), max(last.y1, box.y1)
-                continue
-        rows.append(Row([line], box.y0, box.y1))
+        row = next((row for row in rows[: -_ROWS_BACK - 1 : -1] if row.takes(box)), None)
+        if row is None:
+            rows.append(Row([line], box.y0, box.y1))
+        else:
+            row.lines.append(line)
+            row.y0, row.y1 = min(row.y0, box.y0), max(row.y1, box.y1)
     for row in rows:
         row.lines.sort(key=lambda line: line.bbox.x0)
     return rows

@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import psutil
 
@@ -26,8 +27,10 @@ from ingest.parsed import ParseRequest, ParseResult, RawPage
 from ragplane.core.errors import StageError, describe
 
 _DOCUMENTS_PER_PROCESS = 500
+_WORN_SHARE = 0.75  # of the memory limit, in use before a document is even opened
 _GRACE_S = 5.0
 _WATCH_EVERY_S = 0.1
+T = TypeVar("T")
 
 
 class Checkpoints(Protocol):
@@ -61,6 +64,8 @@ class ParserProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._documents = 0
+        # Not the loop's own threads: there may be more parsers than those, and each waits in one.
+        self._thread = ThreadPoolExecutor(1, "parser")
 
     async def parse(
         self, request: ParseRequest, checkpoints: Checkpoints | None = None
@@ -83,33 +88,40 @@ class ParserProcess:
     def close(self) -> None:
         """End the process at once, whatever it is doing; a parse under way fails."""
         self._kill()
+        self._thread.shutdown(wait=False)
 
     async def _parse(
         self, request: ParseRequest, checkpoints: Checkpoints
     ) -> ParseResult | StageError:
         deadline_s = time.monotonic() + self._spec.timeout_s
-        await asyncio.to_thread(self._begin, request)
+        await self._apart(self._begin, request)
         sha256 = ""
         while True:
             pages: list[RawPage] = []
             outcome: ParseResult | StageError | None = None
-            for message in await asyncio.to_thread(self._receive, deadline_s):
+            for message in await self._apart(self._receive, deadline_s):
                 if isinstance(message, str):
                     sha256 = message
-                    known = await checkpoints.finished(sha256)
-                    await asyncio.to_thread(self._send, known)
                 elif isinstance(message, RawPage):
                     pages.append(message)
                 else:
                     outcome = message
+            asked_s = time.monotonic()
             if pages:
                 await checkpoints.keep(sha256, pages)
             if outcome is not None:
                 return outcome
+            if not pages:  # it sent the hash, and waits for what is known
+                await self._apart(self._send, await checkpoints.finished(sha256))
+            deadline_s += time.monotonic() - asked_s  # a ledger that is down is not its fault
+
+    async def _apart(self, work: Callable[[Any], T], argument: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, argument)
 
     def _begin(self, request: ParseRequest) -> None:
         try:
-            if self._documents >= _DOCUMENTS_PER_PROCESS:
+            worn = self._resident_bytes() > _WORN_SHARE * self._spec.memory_bytes
+            if worn or self._documents >= _DOCUMENTS_PER_PROCESS:
                 self._kill()
             if self._process is None or self._process.poll() is not None:
                 self._connection = self._start()
@@ -129,7 +141,7 @@ class ParserProcess:
         with theirs:
             fd = theirs.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ingest.parser_process", str(fd)],
+                [sys.executable, "-m", "ingest.parser_process", str(fd), str(os.getpid())],
                 pass_fds=[fd],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -147,6 +159,7 @@ class ParserProcess:
         """What the process has to say, at least one message."""
         connection = self._pipe()
         try:
+            self._check(deadline_s)  # also of a parser that never pauses
             while not connection.poll(_WATCH_EVERY_S):
                 self._check(deadline_s)
             messages = [connection.recv()]

@@ -62,8 +62,11 @@ class SyncPlane:
     context = _blocking(Plane.context)
     ask = _blocking(Plane.ask)
     status = _blocking(Plane.status)
+    corpora = _blocking(Plane.corpora)
     verify = _blocking(Plane.verify)
     delete = _blocking(Plane.delete)
+    reembed = _blocking(Plane.reembed)
+    drop_unused = _blocking(Plane.drop_unused)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine of the plane to its end; an interrupt cancels it.

@@ -1,4 +1,4 @@
-"""The commands around ingestion: ingest, worker, status, triage, verify, delete."""
+"""The commands around ingestion: ingest, worker, status, triage, verify, delete, reembed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import signal
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -21,14 +21,22 @@ from ragplane.command import (
     print_json,
     with_plane,
 )
-from ragplane.core.config import DEFAULT_TENANT
+from ragplane.core.config import DEFAULT_TENANT, load_settings
 from ragplane.core.cpu import available_cpus
 from ragplane.core.errors import ConfigError, InputError
 from ragplane.render import TerminalProgress, print_report
-from ragplane.render_ingest import print_status, print_triage, print_verification, status_json
+from ragplane.render_ingest import (
+    print_reembedding,
+    print_status,
+    print_triage,
+    print_verification,
+    status_json,
+)
 
 if TYPE_CHECKING:
+    from ingest.ledger.records import LedgerStatus
     from ragplane.plane import Plane
+    from retrieval.stores.base import CorpusStatus
 
 
 def ingest(
@@ -86,20 +94,45 @@ def worker(
     raise typer.Exit(with_plane(work))
 
 
-def status(corpus: Corpus, tenant: Tenant = DEFAULT_TENANT, as_json: AsJson = False) -> None:
+def status(
+    corpus: Annotated[
+        str | None, typer.Option("--corpus", help="One corpus; default: every one of the tenant.")
+    ] = None,
+    tenant: Tenant = DEFAULT_TENANT,
+    as_json: AsJson = False,
+) -> None:
     """Show what a corpus holds, what waits, and what went wrong at which stage."""
 
     async def work(plane: Plane) -> None:
-        held = await plane.status(corpus=corpus, tenant=tenant)
-        ledger = await plane.progress(corpus=corpus, tenant=tenant)
-        if held is None and not ledger.documents:
+        names = await plane.corpora(tenant=tenant) if corpus is None else [corpus]
+        found = [await _status(plane, name, tenant) for name in names]
+        if corpus is not None and found[0].is_unknown:
             raise InputError(f"corpus {corpus!r} does not exist for tenant {tenant!r}")
         if as_json:
-            print_json(status_json(corpus, held, ledger))
-        else:
-            print_status(corpus, held, ledger)
+            values = [status_json(*one) for one in found]
+            print_json({"corpora": values} if corpus is None else values[0])
+            return
+        for one in found:
+            print_status(*one)
+        if not found:
+            typer.echo(f"tenant {tenant!r} has no corpus")
 
     with_plane(work)
+
+
+class _Status(NamedTuple):
+    corpus: str
+    held: CorpusStatus | None
+    ledger: LedgerStatus
+
+    @property
+    def is_unknown(self) -> bool:
+        return self.held is None and not self.ledger.documents
+
+
+async def _status(plane: Plane, corpus: str, tenant: str) -> _Status:
+    held = await plane.status(corpus=corpus, tenant=tenant)
+    return _Status(corpus, held, await plane.progress(corpus=corpus, tenant=tenant))
 
 
 def triage(
@@ -137,7 +170,7 @@ def verify(
     async def work(plane: Plane) -> int:
         report = await plane.verify(corpus=corpus, tenant=tenant, repair=repair)
         print_json(report.as_json()) if as_json else print_verification(report)
-        return 0 if report.exact else EXIT_WITH_ERRORS
+        return 0 if report.exact and not report.errors else EXIT_WITH_ERRORS
 
     raise typer.Exit(with_plane(work))
 
@@ -170,6 +203,46 @@ def delete(
         return EXIT_WITH_ERRORS if errors else 0
 
     raise typer.Exit(with_plane(work))
+
+
+def reembed(
+    corpus: Corpus,
+    embed_model: Annotated[
+        str | None,
+        typer.Option(help="A hub id or a folder; default: the model of the settings."),
+    ] = None,
+    tenant: Tenant = DEFAULT_TENANT,
+    drop_old: Annotated[
+        bool,
+        typer.Option(
+            "--drop-old", help="Remove the vectors not in use: the old ones, or half of new ones."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a corpus to another embedding model while it is searched with the old one.
+
+    New vectors are made beside the old, compared with the ledger, and put in use at once. A run
+    that was killed goes on where it stopped. The old vectors stay until --drop-old; until then,
+    reembed with the old model leads back.
+    """
+    if embed_model is not None and drop_old:
+        raise InputError("--drop-old takes no --embed-model")
+    if embed_model is not None and load_settings().encoder_url is not None:
+        raise ConfigError("encoder_url is set, so the model is that server's: omit --embed-model")
+
+    async def change(plane: Plane) -> None:
+        report = await plane.reembed(corpus=corpus, tenant=tenant)
+        print_json(report.as_json()) if as_json else print_reembedding(report)
+
+    async def drop(plane: Plane) -> None:
+        dropped = await plane.drop_unused(corpus=corpus, tenant=tenant)
+        if as_json:
+            print_json({"corpus": corpus, "dropped": dropped})
+        else:
+            typer.echo(f"dropped the vectors of {dropped}" if dropped else "nothing to drop")
+
+    with_plane(drop if drop_old else change, embed_model=embed_model)
 
 
 def _read_toml(path: Path) -> dict[str, object]:

@@ -17,10 +17,12 @@ from pipelines.ingestion.maintenance import (
     VerifyReport,
     delete_documents,
     repair_corpus,
+    require_corpus,
     verify_corpus,
 )
 from pipelines.ingestion.opening import open_parts
 from pipelines.ingestion.parts import Parts
+from pipelines.ingestion.reembed import ReembedReport, drop_unused, reembed_corpus
 from pipelines.ingestion.report import IngestReport, Progress
 from pipelines.ingestion.run import Ingestion
 from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, Settings, load_settings
@@ -181,19 +183,27 @@ class Plane:
         parts = await self.parts(1)
         return await parts.ledger.status(CorpusKey(tenant, corpus))
 
+    async def corpora(self, *, tenant: str = DEFAULT_TENANT) -> list[str]:
+        """The names of the tenant's corpora."""
+        parts = await self.parts(1)
+        return await parts.ledger.corpora(tenant)
+
     async def triage_rows(
         self, *, corpus: str, tenant: str = DEFAULT_TENANT
     ) -> AsyncIterator[PageRow]:
-        """Each page with its signals, route, reason and cost."""
-        parts = await self.parts(1)
-        return parts.ledger.triage_rows(CorpusKey(tenant, corpus))
+        """Each page with its signals, route, reason and cost. Raises as `verify`."""
+        parts, key = await self.parts(1), CorpusKey(tenant, corpus)
+        await require_corpus(parts, key)
+        return parts.ledger.triage_rows(key)
 
     async def verify(
         self, *, corpus: str, tenant: str = DEFAULT_TENANT, repair: bool = False
     ) -> VerifyReport:
-        """Compare the store with the ledger, and mend it if `repair` is wanted."""
+        """Compare the store with the ledger, mend it if `repair` is wanted. Raises InputError for
+        an unknown corpus."""
         count = available_cpus()
         parts, key = await self.parts(count), CorpusKey(tenant, corpus)
+        await require_corpus(parts, key)
         if not repair:
             return await verify_corpus(parts, key)
         return await repair_corpus(parts, key, count)
@@ -201,13 +211,28 @@ class Plane:
     async def delete(
         self, paths: Sequence[str | Path] | None, *, corpus: str, tenant: str = DEFAULT_TENANT
     ) -> tuple[int, Sequence[StageError]]:
-        """Remove documents, given as files or source URIs (None: all); how many, and errors."""
+        """Remove documents, given as files or source URIs (None: all); how many, and errors.
+
+        Raises InputError for an unknown corpus or document.
+        """
         parts, key = await self.parts(1), CorpusKey(tenant, corpus)
-        known = await parts.ledger.documents(key)
-        wanted = set(known) if paths is None else {_source(path) for path in paths}
-        if unknown := wanted - set(known):
-            raise InputError(f"not in corpus {corpus!r}: {', '.join(sorted(unknown))}")
+        wanted = None if paths is None else {_source(path) for path in paths}
         return await delete_documents(parts, key, wanted)
+
+    async def reembed(self, *, corpus: str, tenant: str = DEFAULT_TENANT) -> ReembedReport:
+        """Bring the corpus to this plane's embedding model while planes with the old one search it.
+
+        The old vectors stay, for a way back, until `drop_unused`. Raises as `reembed_corpus`; run
+        again, it goes on where it stopped.
+        """
+        return await reembed_corpus(await self.parts(1), CorpusKey(tenant, corpus))
+
+    async def drop_unused(self, *, corpus: str, tenant: str = DEFAULT_TENANT) -> str | None:
+        """Remove the vectors of the model before `reembed`, or of one half done; whose they were.
+
+        Raises InputError for an unknown corpus.
+        """
+        return await drop_unused(await self.parts(1), CorpusKey(tenant, corpus))
 
     async def parts(self, workers: int) -> Parts:
         """What ingestion works with, for `workers` parser processes."""

@@ -12,6 +12,7 @@ from ragplane.core.schema import Route
 if TYPE_CHECKING:
     from ingest.ledger.records import LedgerStatus
     from pipelines.ingestion.maintenance import VerifyReport
+    from pipelines.ingestion.reembed import ReembedReport
     from pipelines.triage import TriageReport
     from retrieval.stores.base import CorpusStatus
 
@@ -27,6 +28,8 @@ def print_status(corpus: str, held: CorpusStatus | None, ledger: LedgerStatus) -
             f"({pages or 'none'}), {held.chunks} chunks, {held.tokens} tokens, "
             f"model {held.fingerprint} with {held.dimensions} dimensions"
         )
+    else:
+        typer.echo(f"corpus {corpus!r}: nothing is stored yet")
     documents = ", ".join(f"{count} {state}" for state, count in sorted(ledger.documents.items()))
     typer.echo(f"ledger: {documents or 'no documents'}")
     stages = ", ".join(f"{count} at {stage}" for stage, count in sorted(ledger.stages.items()))
@@ -99,3 +102,15 @@ def print_verification(report: VerifyReport) -> None:
         typer.echo("the store is as the ledger says")
     for error in report.errors:
         typer.echo(f"error: {error}", err=True)
+
+
+def print_reembedding(report: ReembedReport) -> None:
+    """One line: what the corpus was, and what it is."""
+    if report.before == report.after:
+        typer.echo(f"corpus {report.corpus!r} is of model {report.after} already")
+        return
+    typer.echo(
+        f"corpus {report.corpus!r}: model {report.before} -> {report.after}, "
+        f"{report.chunks} chunks ({report.embedded} embedded now) in {report.seconds:.1f} s; "
+        "the old vectors are kept"
+    )

@@ -142,6 +142,10 @@ class Ledger(Protocol):
         attempts are not used up."""
         ...
 
+    async def corpora(self, tenant: str) -> list[str]:
+        """The tenant's corpora that have documents or had runs, by name."""
+        ...
+
     async def documents(self, key: CorpusKey) -> dict[str, DocumentRow]:
         """Every document by its source."""
         ...

@@ -253,6 +253,15 @@ set status = %(status)s, stage = %(stage)s, error = %(error)s, failed_at = clock
     lease_until = clock_timestamp() + %(delay_s)s::float8 * interval '1 second'
 where id = %(document_id)s
 
+-- name: corpora --
+-- The corpora of a tenant, by name as Python orders them.
+select corpus from (
+    select corpus from ragplane.ledger_documents where tenant = %(tenant)s
+    union
+    select corpus from ragplane.ledger_runs where tenant = %(tenant)s
+) as known
+order by corpus collate "C"
+
 -- name: documents --
 -- Every document of a corpus.
 select id, source, status, size_bytes, mtime_ns, sha256, parser_hash, generation,

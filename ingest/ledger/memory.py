@@ -239,6 +239,11 @@ class MemoryLedger:
         if status == "pending" and retry_in_s is not None:
             entry.until_s = self._clock_s() + retry_in_s
 
+    async def corpora(self, tenant: str) -> list[str]:
+        """The tenant's corpora that have documents or had runs, by name."""
+        keys = {*(e.key for e in self._entries.values()), *(key for key, _ in self._runs.values())}
+        return sorted(key.corpus for key in keys if key.tenant == tenant)
+
     async def documents(self, key: CorpusKey) -> dict[str, DocumentRow]:
         """Every document by its source."""
         return {entry.row.source: entry.row for entry in self._of(key)}

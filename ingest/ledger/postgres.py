@@ -180,6 +180,10 @@ class PostgresLedger:
         }
         await self._commit(claim, "fail", what)
 
+    async def corpora(self, tenant: str) -> list[str]:
+        """The tenant's corpora that have documents or had runs, by name."""
+        return [row["corpus"] for row in await self._all("corpora", {"tenant": tenant})]
+
     async def documents(self, key: CorpusKey) -> dict[str, DocumentRow]:
         """Every document by its source."""
         found = await self._all("documents", scope(key))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 BASE_DPI = 150.0
 _FINE_DPI = 300.0
-_DOUBTFUL = 0.93
-_SMALL_PRINT_PIXELS = 18.0  # a line of 7-point text at 150 dpi is about that high
+_DOUBTFUL = 0.97
+_SMALL_PRINT_PIXELS = 23.0  # a line of 6-point text at 150 dpi is found about that high
 
 
 def base_dpi(width_points: float, height_points: float, max_pixels: int) -> float:

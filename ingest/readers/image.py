@@ -11,6 +11,8 @@ from functools import partial
 from PIL import Image, UnidentifiedImageError
 
 from ingest.layout import blocks_of_pages
+from ingest.ocr.resolution import base_dpi
+from ingest.ocr.upright import turned
 from ingest.parsed import ParsedDocument, RawPage
 from ingest.readers.base import ReadContext, title_or_name
 from ingest.readers.frames import Frame, TooManyPixelsError, decoded, own_pixel_limit
@@ -100,7 +102,7 @@ def _read(frame: Frame, number: int, started: float, context: ReadContext) -> Ra
         context.ocr, render, size, context.limits.pixels, number, finest_dpi=frame.finest_dpi
     )
     width, height = upright_size(*size, scan.rotation)
-    return RawPage(
+    page = RawPage(
         number=number,
         width_points=width,
         height_points=height,
@@ -114,3 +116,7 @@ def _read(frame: Frame, number: int, started: float, context: ReadContext) -> Ra
         confidence=scan.confidence.mean if scan.confidence else None,
         notes=scan.notes,
     )
+    if context.vlm is None:
+        return page
+    dpi = min(base_dpi(*size, context.limits.pixels), frame.finest_dpi)
+    return context.vlm.improve(page, turned(frame.at(dpi), scan.rotation))

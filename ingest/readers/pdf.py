@@ -22,7 +22,7 @@ from ingest.pdf.base import (
 from ingest.pdf.forms import annotation_notes, with_fields, without_annotations
 from ingest.pdf.hidden import quarantine
 from ingest.pdf.lines import turn_matrix, turn_to_upright, turned
-from ingest.pdf.page_text import read_structure, read_text
+from ingest.pdf.page_text import PageText, read_structure, read_text
 from ingest.pdf.regions import may_hold_text, new_lines, scanned_regions
 from ingest.pdf.signals import measure
 from ingest.readers.base import ReadContext, title_or_name
@@ -179,9 +179,7 @@ def _read(measured: _Measured, context: ReadContext) -> _Body:
     if structure is not None:
         paragraphs, tables = read_structure(page, content, lines, width, structure)
     else:
-        size = page.width_points, page.height_points
-        matrix = turn_matrix(measured.turn, *size) if measured.turn else None
-        paragraphs, tables = read_text(page, content, lines, width, matrix)
+        paragraphs, tables = _read_layer(measured, lines)
     return _Body(paragraphs, tables, measured.turn, confidence, notes)
 
 
@@ -189,7 +187,21 @@ def _recognise(measured: _Measured, context: ReadContext) -> _Body:
     page = measured.page
     size = page.width_points, page.height_points
     scan = read_page(context.ocr, page.render, size, context.limits.pixels, measured.number)
-    return _Body(scan.paragraphs, scan.tables, scan.rotation, scan.confidence, scan.notes)
+    is_scan = measured.signals.image_coverage >= context.thresholds.scan_image_coverage
+    if scan.paragraphs or scan.tables or is_scan:
+        return _Body(scan.paragraphs, scan.tables, scan.rotation, scan.confidence, scan.notes)
+    # Letters that the OCR does not know, say: a doubtful layer is more than nothing.
+    paragraphs, tables = _read_layer(measured, [])
+    kept = Note("degraded", "ocr: nothing was recognised; the text layer is kept")
+    notes = (*scan.notes, kept) if paragraphs or tables else scan.notes
+    return _Body(paragraphs, tables, measured.turn, scan.confidence, notes)
+
+
+def _read_layer(measured: _Measured, lines: list[Line]) -> PageText:
+    """The page by its text layer, with recognised `lines` of regions that have none."""
+    page, turn = measured.page, measured.turn
+    matrix = turn_matrix(turn, page.width_points, page.height_points) if turn else None
+    return read_text(page, measured.content, lines, measured.width_points, matrix)
 
 
 def _second_reading(

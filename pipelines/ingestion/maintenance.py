@@ -9,12 +9,14 @@ from typing import Any
 from ingest.ledger.records import Claim
 from ingest.parsed import ParseResult
 from pipelines.ingestion.documents import Documents
-from pipelines.ingestion.parts import Embedders, Parts, worker_name
+from pipelines.ingestion.parts import Embedders, Parts, is_dead, worker_name
 from pipelines.ingestion.pool import Pool
 from pipelines.ingestion.relay import relay
-from ragplane.core.errors import StageError
+from ragplane.core.errors import InputError, StageError
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.verify import Verification, repair, verify
+
+_DELETED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,13 @@ class VerifyReport:
         }
 
 
+async def require_corpus(parts: Parts, key: CorpusKey) -> None:
+    """Raise InputError where neither the store nor the ledger knows the corpus."""
+    if await parts.store.fingerprint(key) or key.corpus in await parts.ledger.corpora(key.tenant):
+        return
+    raise InputError(f"corpus {key.corpus!r} does not exist for tenant {key.tenant!r}")
+
+
 async def verify_corpus(parts: Parts, key: CorpusKey) -> VerifyReport:
     """Compare the store with the ledger's manifest."""
     return VerifyReport(verify(await parts.ledger.manifest(key), await parts.store.points(key)))
@@ -53,7 +62,7 @@ async def repair_corpus(parts: Parts, key: CorpusKey, workers: int) -> VerifyRep
     """Make the store what the manifest says; the report is that of the state afterwards.
 
     Documents of wrong or missing points are written anew from their files: pages and vectors that
-    are known are neither read nor embedded again.
+    are known are neither read nor embedded again. Documents that waited already are written too.
     """
     manifest, stored = await parts.ledger.manifest(key), await parts.store.points(key)
     plan = repair(manifest, stored)
@@ -68,12 +77,40 @@ async def repair_corpus(parts: Parts, key: CorpusKey, workers: int) -> VerifyRep
 
 
 async def delete_documents(
-    parts: Parts, key: CorpusKey, sources: Collection[str]
+    parts: Parts, key: CorpusKey, sources: Collection[str] | None
 ) -> tuple[int, Sequence[StageError]]:
-    """Remove these documents: a tombstone first, then the points, then the row."""
-    await parts.ledger.tombstone(key, sources)
-    counted = await _work_off(parts, key, workers=1)
-    return counted.gone, counted.errors
+    """Remove these documents (None: all): a tombstone first, then the points, then the row.
+
+    How many went, and why others did not. Documents that wait to be read are left to wait. Raises
+    InputError for an unknown corpus or document.
+    """
+    await require_corpus(parts, key)
+    known = set(await parts.ledger.documents(key))
+    wanted = known if sources is None else set(sources)
+    if unknown := wanted - known:
+        raise InputError(f"not in corpus {key.corpus!r}: {', '.join(sorted(unknown))}")
+    await parts.ledger.tombstone(key, wanted)
+    await _prepare(parts, key)
+    documents = Documents(parts.ledger, parts.store, parts.terms)
+    gone, errors, kept = 0, list[StageError](), list[Claim]()
+    try:
+        while claims := await _claim(parts, key, _DELETED_AT_ONCE):
+            kept += [claim for claim in claims if not claim.tombstone]
+            for claim in (claim for claim in claims if claim.tombstone):
+                try:
+                    async with documents.held(claim):
+                        await documents.delete(claim)
+                    gone += 1
+                except StageError as error:
+                    errors.append(_named(claim, error))
+                    kept.append(claim)
+    finally:
+        for claim in kept:
+            await documents.release(claim)
+    left = (await parts.ledger.status(key)).documents.get("tombstone", 0) - len(errors)
+    if left > 0:
+        errors.append(StageError("store", f"{left} documents go when their worker is done"))
+    return gone, errors
 
 
 async def _work_off(parts: Parts, key: CorpusKey, workers: int) -> _Counted:
@@ -82,21 +119,35 @@ async def _work_off(parts: Parts, key: CorpusKey, workers: int) -> _Counted:
     pool = Pool(documents, Embedders(parts).of, parts.parser, workers, counted)
 
     async def claim() -> Claim | None:
-        lease_s = parts.terms.lease_s
-        claims = await parts.ledger.claim(key, worker_name(), lease_s=lease_s, limit=1)
+        claims = await _claim(parts, key, 1)
         return claims[0] if claims else None
 
-    await relay(parts.outbox, parts.store, key, worker_name())
+    await _prepare(parts, key)
     await pool.run(claim)
     return counted
 
 
+async def _claim(parts: Parts, key: CorpusKey, limit: int) -> list[Claim]:
+    lease_s = parts.terms.lease_s
+    return await parts.ledger.claim(key, worker_name(), lease_s=lease_s, limit=limit)
+
+
+async def _prepare(parts: Parts, key: CorpusKey) -> None:
+    """Free what dead workers hold, and let the store take what waits for it."""
+    dead = {worker for worker in await parts.ledger.holders(key) if is_dead(worker)}
+    await parts.ledger.expire(key, dead)
+    await relay(parts.outbox, parts.store, key, worker_name())
+
+
+def _named(claim: Claim, error: StageError) -> StageError:
+    return StageError(error.stage, error.cause, document=claim.source, page=error.page)
+
+
 class _Counted:
-    """Counts outcomes."""
+    """Counts what was written, and keeps errors."""
 
     def __init__(self) -> None:
         self.written = 0
-        self.gone = 0
         self.errors: list[StageError] = []
 
     def read(self, claim: Claim, result: ParseResult) -> None:
@@ -105,11 +156,10 @@ class _Counted:
 
     def deleted(self, claim: Claim) -> None:
         """See Outcomes."""
-        self.gone += 1
 
     def failed(self, claim: Claim, error: StageError) -> None:
         """See Outcomes."""
-        self.errors.append(error)
+        self.errors.append(_named(claim, error))
 
     def lost(self, claim: Claim) -> None:
         """See Outcomes."""

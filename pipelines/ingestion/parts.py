@@ -17,6 +17,11 @@ from pipelines.ingestion.patience import patiently
 from retrieval.stores.base import CorpusKey, Store
 from serve.encoder import Encoder
 
+# Deaths of workers that a document survives: it is rarely to blame, since parsers die apart.
+MOST_DEATHS = 20
+# The system counts from when it started, and its clock is set meanwhile.
+_CLOCK_SLACK_S = 3.0
+
 OpenEncoder = Callable[[], Awaitable[Encoder]]
 
 
@@ -64,20 +69,19 @@ class Embedders:
 
 def worker_name() -> str:
     """What leases of this process are held under: host, process id, and when it started."""
-    return _name(psutil.Process())
+    process = psutil.Process()
+    return f"{socket.gethostname()}/{process.pid}-{process.create_time():.0f}"
 
 
 def is_dead(worker: str) -> bool:
     """Whether a worker of this machine is gone; of another machine's nobody here can tell."""
     host, _, rest = worker.rpartition("/")
-    pid = rest.partition("-")[0]
-    if host != socket.gethostname() or not pid.isdecimal():
+    pid, _, started_s = rest.partition("-")
+    if host != socket.gethostname() or not (pid.isdecimal() and started_s.isdecimal()):
         return False
     try:
-        return _name(psutil.Process(int(pid))) != worker
+        process = psutil.Process(int(pid))
+        same = abs(process.create_time() - int(started_s)) < _CLOCK_SLACK_S
+        return not same or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-def _name(process: psutil.Process) -> str:
-    return f"{socket.gethostname()}/{process.pid}-{process.create_time():.0f}"

@@ -65,9 +65,8 @@ class Pool:
         self._workers = workers
         self._outcomes = outcomes
         self._room = asyncio.Semaphore(workers * _WAITING_PER_PARSER)
-        self._stopped = False
         self._vlm_tokens: dict[str, int] = {}
-        self.in_flight = 0
+        self.stopped = False
 
     async def run(self, next_claim: NextClaim) -> None:
         """Work off what `next_claim` gives; None ends the parser that asked."""
@@ -82,18 +81,17 @@ class Pool:
     async def _work(self, next_claim: NextClaim, tasks: asyncio.TaskGroup) -> None:
         parser = ParserProcess(self._spec)
         try:
-            while not self._stopped:
+            while True:
                 await self._room.acquire()
-                claim = await next_claim()
+                claim = None if self.stopped else await next_claim()
                 if claim is None:
                     self._room.release()
                     return
                 parsed = asyncio.Event()
-                self.in_flight += 1
                 tasks.create_task(self._document(claim, parser, parsed))
                 await parsed.wait()
-        except StageError as error:  # the ledger is down
-            self._stop(error)
+        except RagplaneError as error:  # the ledger is down
+            self._stop(_at_store(error))
         finally:
             parser.close()
 
@@ -109,14 +107,13 @@ class Pool:
         except StageError as error:
             await self._fail(claim, error)
         except RagplaneError as error:
-            self._stop(StageError("store", describe(error)))
+            self._stop(_at_store(error))
             await self._documents.release(claim)
         except asyncio.CancelledError:
             await self._documents.release(claim)
             raise
         finally:
             parsed.set()
-            self.in_flight -= 1
             self._room.release()
 
     async def _steps(self, claim: Claim, parser: ParserProcess, parsed: asyncio.Event) -> None:
@@ -144,5 +141,9 @@ class Pool:
             self._outcomes.failed(claim, error)
 
     def _stop(self, error: StageError) -> None:
-        self._stopped = True
+        self.stopped = True
         self._outcomes.stop(error)
+
+
+def _at_store(error: RagplaneError) -> StageError:
+    return error if isinstance(error, StageError) else StageError("store", describe(error))

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
 
 from ingest.ledger.files import add_hashes, stat_files
-from ingest.ledger.records import Claim
+from ingest.ledger.records import Claim, RunStatus
 from ingest.parsed import ParseResult
 from ingest.sources import Listing, list_sources
 from pipelines.ingestion.documents import Documents
-from pipelines.ingestion.parts import Embedders, Parts, is_dead, worker_name
-from pipelines.ingestion.patience import patiently
+from pipelines.ingestion.parts import MOST_DEATHS, Embedders, Parts, is_dead, worker_name
+from pipelines.ingestion.patience import PartDownError, patiently
 from pipelines.ingestion.pool import Pool
 from pipelines.ingestion.relay import relay
 from pipelines.ingestion.report import IngestReport, Progress
@@ -24,8 +25,6 @@ from ragplane.core.telemetry import tracer
 from retrieval.stores.base import CorpusKey
 
 _LOOK_AGAIN_S = 0.5
-# A document is not to blame for a run that somebody killed: parsers die apart from it.
-_MOST_DEATHS = 20
 _CACHED_VECTORS = 200_000
 _TO_READ = ("pending", "claimed", "parsed")
 _OPEN = (*_TO_READ, "tombstone")
@@ -53,22 +52,38 @@ class Ingestion:
             listing = await asyncio.to_thread(list_sources, paths)
             report.errors.extend(listing.errors)
             try:
-                await self._work(listing, key, report)
+                await self._noted(listing, key, report)
             except StageError as error:
                 report.stop(error)
         report.seconds = time.perf_counter() - started
         return report
 
-    async def _work(self, listing: Listing, key: CorpusKey, report: IngestReport) -> None:
+    async def _noted(self, listing: Listing, key: CorpusKey, report: IngestReport) -> None:
+        """Work, and leave its end in the history of runs."""
         ledger, patience_s = self._parts.ledger, self._parts.terms.patience_s
         run_id = await patiently(lambda: ledger.start_run(key), "store", patience_s)
+        status: RunStatus = "failed"
         try:
-            await self._sync(listing, key, report)
-            await self._work_off(key, report)
+            await self._work(listing, key, report)
+            status = report.status
         finally:
-            await ledger.end_run(run_id, report.status, _totals(report))
+            with suppress(PartDownError):  # the documents are what counts
+                await patiently(
+                    lambda: ledger.end_run(run_id, status, _totals(report)),
+                    "store",
+                    0 if report.stopped else patience_s,
+                )
+
+    async def _work(self, listing: Listing, key: CorpusKey, report: IngestReport) -> None:
+        patience_s = self._parts.terms.patience_s
+        try:
+            await patiently(lambda: self._sync(listing, key, report), "store", patience_s)
+            await self._work_off(key, report)
+        except StageError as error:
+            report.stop(error)
 
     async def _sync(self, listing: Listing, key: CorpusKey, report: IngestReport) -> None:
+        """Tell the ledger what there is. May run twice: it counts only at its end."""
         parts = self._parts
         stats = await asyncio.to_thread(stat_files, listing)
         unknown = await parts.ledger.unhashed(key, stats)
@@ -77,16 +92,18 @@ class Ingestion:
         dead = {worker for worker in await parts.ledger.holders(key) if is_dead(worker)}
         await parts.ledger.expire(key, dead)
         found = await parts.ledger.sync(key, files, parts.parser.options.fingerprint())
-        report.synced(found)
         states = (await parts.ledger.status(key)).documents
         left = sum(states.get(state, 0) for state in _TO_READ)
         left -= found.added + found.changed + found.stale
-        report.documents["unchanged"] -= min(left, found.unchanged)  # not done by an earlier run
         await relay(parts.outbox, parts.store, key, worker_name())
+        report.synced(found)
+        report.documents["unchanged"] -= min(left, found.unchanged)  # not done by an earlier run
 
     async def _work_off(self, key: CorpusKey, report: IngestReport) -> None:
         parts, embedders = self._parts, Embedders(self._parts)
-        states = (await parts.ledger.status(key)).documents
+        patience_s = parts.terms.patience_s
+        found = await patiently(lambda: parts.ledger.status(key), "store", patience_s)
+        states = found.documents
         self._progress.start(sum(states.get(state, 0) for state in _OPEN))
         if any(states.get(state) for state in _TO_READ):
             await embedders.of(key)  # a corpus of another model is refused before any work
@@ -95,7 +112,7 @@ class Ingestion:
         pool = Pool(documents, embedders.of, parts.parser, self._workers, outcomes)
         await pool.run(_Claims(parts, key, pool).next)
         if report.chunks and not report.stopped:
-            await parts.cache.prune(_CACHED_VECTORS)
+            await patiently(lambda: parts.cache.prune(_CACHED_VECTORS), "store", patience_s)
 
 
 class _Claims:
@@ -111,16 +128,20 @@ class _Claims:
     async def next(self) -> Claim | None:
         """The next claim. Waits for documents that another worker holds: it may die."""
         terms = self._parts.terms
-        while True:
+        while not self._pool.stopped:
             claims = await patiently(self._claim, "store", terms.patience_s)
             if claims:
                 return claims[0]
-            if not await self._others_hold():
+            holders = await patiently(
+                lambda: self._parts.ledger.holders(self._key), "store", terms.patience_s
+            )
+            if holders <= {self._name}:
                 return None
             if not self._told:
                 _log.warning("waiting for documents that another worker holds")
                 self._told = True
             await asyncio.sleep(min(_LOOK_AGAIN_S, terms.lease_s))
+        return None
 
     async def _claim(self) -> list[Claim]:
         return await self._parts.ledger.claim(
@@ -128,12 +149,8 @@ class _Claims:
             self._name,
             lease_s=self._parts.terms.lease_s,
             limit=1,
-            max_attempts=_MOST_DEATHS,
+            max_attempts=MOST_DEATHS,
         )
-
-    async def _others_hold(self) -> bool:
-        held = (await self._parts.ledger.status(self._key)).documents
-        return held.get("claimed", 0) + held.get("parsed", 0) > self._pool.in_flight
 
 
 class _Outcomes:

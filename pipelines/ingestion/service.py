@@ -10,7 +10,7 @@ import structlog
 from ingest.ledger.records import Claim
 from ingest.parsed import ParseResult
 from pipelines.ingestion.documents import Documents
-from pipelines.ingestion.parts import Embedders, Parts, worker_name
+from pipelines.ingestion.parts import MOST_DEATHS, Embedders, Parts, worker_name
 from pipelines.ingestion.patience import patiently
 from pipelines.ingestion.pool import Pool
 from pipelines.ingestion.relay import relay
@@ -60,7 +60,9 @@ class Worker:
         for key in sorted(waiting, key=lambda key: (waiting[key], key)):
             await relay(parts.outbox, parts.store, key, worker_name())
             lease_s = parts.terms.lease_s
-            claims = await parts.ledger.claim(key, worker_name(), lease_s=lease_s, limit=1)
+            claims = await parts.ledger.claim(
+                key, worker_name(), lease_s=lease_s, limit=1, max_attempts=MOST_DEATHS
+            )
             if claims:
                 return claims[0]
         return None

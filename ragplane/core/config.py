@@ -141,7 +141,7 @@ class Settings(BaseSettings):
     passwords: tuple[SecretStr, ...] = Field(
         default=(), description="Tried on encrypted documents."
     )
-    triage: dict[str, float] = Field(
+    triage: dict[str, int | float] = Field(
         default_factory=dict, description="Thresholds of the routes by name, see docs/ingest.md."
     )
     document_timeout_s: float = Field(

@@ -13,6 +13,9 @@
     ├── DeadlineError           the caller's deadline cannot be met     HTTP 429
     ├── UnavailableError        a part that is needed is down           HTTP 503
     └── StageError              one document failed at one stage; the run goes on
+        ├── LeaseLostError      another worker has the document (ingest.ledger.records)
+        └── PartDownError       a part that all need stayed down: the run ends
+                                (pipelines.ingestion.patience)
 
 The class docstring is the default message. A cause is kept with `raise ... from cause`, and a
 message names what failed. The HTTP statuses stand in `serve.http.errors`, the exit codes in

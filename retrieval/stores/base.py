@@ -7,7 +7,7 @@ UnavailableError (it is down, or broken), ConfigError (it may not do this) or St
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -20,6 +20,9 @@ from ragplane.core.schema import Chunk, Document, Page
 from ragplane.core.tokens import is_unicode
 
 MAX_NAME_CHARACTERS = 200
+
+# Gives the vectors of chunks, float32 [len(chunks), dimensions].
+Embed = Callable[[Sequence[Chunk]], Awaitable[NDArray[np.float32]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,53 @@ class PointFact:
     text_sha256: str
 
 
+class Reembedding(Protocol):
+    """A second set of vectors of a corpus, for a change of its model (blue-green).
+
+    `begin`, `fill`, compare `points` with the manifest, `switch`, and after a grace time
+    `drop_unused`. Searches go on with the vectors in use meanwhile. Every step may run again, after
+    a kill too. After a switch the second set is that of the old model, so to switch back is to
+    change to that model: only what came since is embedded then.
+    """
+
+    async def begin(self, key: CorpusKey, *, fingerprint: str, dimensions: int) -> None:
+        """Make room for this model's vectors; what it has of them stays.
+
+        Raises ConfigError where there is no such corpus, where it is of this model already, or
+        where the second set is of yet another one.
+        """
+        ...
+
+    async def fill(self, key: CorpusKey, fingerprint: str, embed: Embed) -> int:
+        """Embed the chunks that have no vector of this model yet; how many there were.
+
+        Raises StageError at `store` for vectors of another shape or without a direction.
+        """
+        ...
+
+    async def points(self, key: CorpusKey, fingerprint: str) -> dict[UUID, PointFact]:
+        """Every point of the corpus that has a vector of this model in the second set."""
+        ...
+
+    async def switch(self, key: CorpusKey, fingerprint: str) -> bool:
+        """Put this model's vectors in use and keep the others as the second set, atomically.
+
+        False, with nothing changed, where a chunk has no such vector. Doing it twice is fine.
+        """
+        ...
+
+    async def drop_unused(self, key: CorpusKey) -> str | None:
+        """Remove the second set: an old model's, or one half filled. Its fingerprint, if any."""
+        ...
+
+
 class Store(Protocol):
     """Documents with their pages, chunks and vectors, and the two legs of hybrid search."""
+
+    @property
+    def reembedding(self) -> Reembedding:
+        """How a corpus is brought to another model."""
+        ...
 
     async def open_corpus(self, key: CorpusKey, *, fingerprint: str, dimensions: int) -> None:
         """Create the corpus, or check that it was made with this model (else ConfigError)."""
@@ -94,10 +142,13 @@ class Store(Protocol):
         pages: Sequence[Page],
         chunks: Sequence[Chunk],
         vectors: NDArray[np.float32],
+        *,
+        fingerprint: str | None = None,
     ) -> None:
         """Put the document in place of any earlier generation, all or nothing.
 
-        `vectors` is float32 [len(chunks), dimensions]. Running it twice changes nothing.
+        `vectors` is float32 [len(chunks), dimensions]. Running it twice changes nothing. Where the
+        vectors' `fingerprint` is given, ConfigError if the corpus has come to another model.
         """
         ...
 

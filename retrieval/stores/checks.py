@@ -35,6 +35,29 @@ def check_same_model(
         )
 
 
+def check_made_by(corpus: str, made_with: str, given: str | None) -> None:
+    """Refuse, with ConfigError, vectors of another model than the corpus is of now."""
+    if given not in (None, made_with):
+        raise ConfigError(f"corpus {corpus!r} is of the encoder {made_with} now, not of {given}")
+
+
+def check_change(
+    corpus: str, *, made_with: str | None, second: str | None, fingerprint: str
+) -> None:
+    """Refuse, with ConfigError, to begin a re-embedding that has no place.
+
+    `made_with` and `second` are the models of the vectors in use, and of the second set.
+    """
+    if made_with is None:
+        raise ConfigError(f"there is no corpus {corpus!r}")
+    if made_with == fingerprint:
+        raise ConfigError(f"corpus {corpus!r} is of the encoder {fingerprint} already")
+    if second not in (None, fingerprint):
+        raise ConfigError(
+            f"corpus {corpus!r} still keeps vectors of the encoder {second}: drop them first"
+        )
+
+
 def check_document(document: Document, pages: Sequence[Page], chunks: Sequence[Chunk]) -> None:
     """Refuse, with StageError at `store`, what cannot be stored whole.
 
@@ -53,19 +76,21 @@ def check_document(document: Document, pages: Sequence[Page], chunks: Sequence[C
 
 
 def unit_rows(
-    document: Document, vectors: NDArray[np.float32], shape: tuple[int, int]
+    document: Document | None, vectors: NDArray[np.float32], shape: tuple[int, int]
 ) -> NDArray[np.float32]:
     """The vectors at length 1, float32 [chunks, dimensions].
 
     Only directions count for cosine, and at length 1 half precision keeps most of them. Raises
     StageError where the shape is another, or a vector has no direction (zero, NaN, infinite).
+    `document` is None for vectors of several.
     """
+    source = document.source if document else None
     if vectors.shape != shape:
         cause = f"vectors of shape {vectors.shape}, expected {shape}"
-        raise StageError("store", cause, document=document.source)
+        raise StageError("store", cause, document=source)
     norms = _norms(vectors)
     if not np.all(np.isfinite(norms) & (norms > 0)):
-        raise StageError("store", "a vector is zero or not finite", document=document.source)
+        raise StageError("store", "a vector is zero or not finite", document=source)
     return np.asarray(vectors / norms, dtype=np.float32)
 
 

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from ragplane.core.errors import StageError
 from ragplane.core.schema import Chunk, Document, Page, join_pages
 from retrieval.stores import bm25
-from retrieval.stores.base import CorpusKey, CorpusStatus, PointFact, Scored
+from retrieval.stores.base import CorpusKey, CorpusStatus, Embed, PointFact, Scored
 from retrieval.stores.checks import (
     best_first,
+    check_change,
     check_dimensions,
     check_document,
+    check_made_by,
     check_same_model,
     unit_query,
     unit_rows,
@@ -54,11 +56,87 @@ class _Corpus:
                 del self.entries[entry.chunk.id]
 
 
+@dataclass(frozen=True, slots=True)
+class _Second:
+    """The second set: unit vectors of another model by chunk id."""
+
+    fingerprint: str
+    dimensions: int
+    vectors: dict[UUID, NDArray[np.float32]] = field(default_factory=dict)
+
+
+class MemoryReembedding:
+    """Implements `Reembedding`."""
+
+    def __init__(self, corpora: dict[CorpusKey, _Corpus]) -> None:
+        self._corpora = corpora
+        self._seconds: dict[CorpusKey, _Second] = {}
+
+    async def begin(self, key: CorpusKey, *, fingerprint: str, dimensions: int) -> None:
+        """As `Reembedding.begin`."""
+        check_dimensions(dimensions)
+        corpus, second = self._corpora.get(key), self._seconds.get(key)
+        check_change(
+            key.corpus,
+            made_with=corpus.fingerprint if corpus else None,
+            second=second.fingerprint if second else None,
+            fingerprint=fingerprint,
+        )
+        self._seconds.setdefault(key, _Second(fingerprint, dimensions))
+
+    async def fill(self, key: CorpusKey, fingerprint: str, embed: Embed) -> int:
+        """As `Reembedding.fill`."""
+        second = self._second(key, fingerprint)
+        if second is None:
+            return 0
+        entries = self._corpora[key].entries
+        chunks = [entry.chunk for id_, entry in entries.items() if id_ not in second.vectors]
+        shape = (len(chunks), second.dimensions)
+        units = unit_rows(None, await embed(chunks), shape) if chunks else ()
+        second.vectors.update(zip((chunk.id for chunk in chunks), units, strict=True))
+        return len(chunks)
+
+    async def points(self, key: CorpusKey, fingerprint: str) -> dict[UUID, PointFact]:
+        """As `Reembedding.points`."""
+        corpus, second = self._corpora.get(key), self._second(key, fingerprint)
+        if corpus is None or second is None:
+            return {}
+        there = ((id_, e.chunk) for id_, e in corpus.entries.items() if id_ in second.vectors)
+        return {id_: corpus.fact(chunk) for id_, chunk in there}
+
+    async def switch(self, key: CorpusKey, fingerprint: str) -> bool:
+        """As `Reembedding.switch`."""
+        corpus, second = self._corpora.get(key), self._second(key, fingerprint)
+        if corpus is None or second is None:
+            return corpus is not None and corpus.fingerprint == fingerprint
+        if not corpus.entries.keys() <= second.vectors.keys():
+            return False
+        moved = {
+            id_: replace(entry, vector=second.vectors[id_]) for id_, entry in corpus.entries.items()
+        }
+        old = {id_: entry.vector for id_, entry in corpus.entries.items()}
+        self._seconds[key] = _Second(corpus.fingerprint, corpus.dimensions, old)
+        self._corpora[key] = replace(
+            corpus, fingerprint=fingerprint, dimensions=second.dimensions, entries=moved
+        )
+        return True
+
+    async def drop_unused(self, key: CorpusKey) -> str | None:
+        """As `Reembedding.drop_unused`."""
+        second = self._seconds.pop(key, None)
+        return second.fingerprint if second else None
+
+    def _second(self, key: CorpusKey, fingerprint: str) -> _Second | None:
+        second = self._seconds.get(key)
+        return second if second and second.fingerprint == fingerprint else None
+
+
 class MemoryStore:
     """Implements `Store` with exact cosine and exact BM25."""
 
     def __init__(self) -> None:
         self._corpora: dict[CorpusKey, _Corpus] = {}
+        self.reembedding = MemoryReembedding(self._corpora)
 
     async def open_corpus(self, key: CorpusKey, *, fingerprint: str, dimensions: int) -> None:
         """Create the corpus, or check that it was made with this model (else ConfigError)."""
@@ -86,6 +164,8 @@ class MemoryStore:
         pages: Sequence[Page],
         chunks: Sequence[Chunk],
         vectors: NDArray[np.float32],
+        *,
+        fingerprint: str | None = None,
     ) -> None:
         """Put the document in place of any earlier generation, all or nothing."""
         check_document(document, pages, chunks)
@@ -94,6 +174,7 @@ class MemoryStore:
             raise StageError(
                 "store", f"there is no corpus {document.corpus!r}", document=document.source
             )
+        check_made_by(document.corpus, corpus.fingerprint, fingerprint)
         units = unit_rows(document, vectors, (len(chunks), corpus.dimensions))
         self._check_ids(corpus, document, chunks)
         for old in list(corpus.documents.values()):

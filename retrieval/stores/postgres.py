@@ -20,6 +20,7 @@ from retrieval.stores.base import CorpusKey, CorpusStatus, PointFact, Scored
 from retrieval.stores.checks import (
     check_dimensions,
     check_document,
+    check_made_by,
     check_same_model,
     unit_query,
     unit_rows,
@@ -33,7 +34,8 @@ from retrieval.stores.plan import (
     estimate,
     plan,
 )
-from retrieval.stores.rows import Row
+from retrieval.stores.reembedding import PostgresReembedding
+from retrieval.stores.rows import Row, scope
 from retrieval.stores.sql import statement
 from retrieval.stores.terms import terms
 
@@ -50,6 +52,7 @@ class PostgresStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connections = database.connections
+        self.reembedding = PostgresReembedding(database.connections)
 
     @classmethod
     async def open(cls, settings: Settings) -> PostgresStore:
@@ -80,7 +83,7 @@ class PostgresStore:
 
     async def documents(self, key: CorpusKey) -> dict[str, Document]:
         """Every document of the corpus by its source."""
-        found = await self._all("documents", _scope(key))
+        found = await self._all("documents", scope(key))
         return {row["source"]: rows.document_from(key, row) for row in found}
 
     async def replace_document(
@@ -89,22 +92,24 @@ class PostgresStore:
         pages: Sequence[Page],
         chunks: Sequence[Chunk],
         vectors: NDArray[np.float32],
+        *,
+        fingerprint: str | None = None,
     ) -> None:
         """Put the document in place of any earlier generation, all or nothing.
 
         `vectors` is float32 [len(chunks), dimensions]. Running it twice changes nothing. Raises
-        StageError at `store` for what cannot be stored: see `checks.check_document`.
+        StageError at `store` for what cannot be stored (see `checks.check_document`), and
+        ConfigError for vectors of another `fingerprint` than the corpus has now.
         """
         check_document(document, pages, chunks)
         counts = await asyncio.to_thread(rows.term_counts, chunks)
-        async with (
-            self._connections.transaction("store a document") as connection,
-            writes.refusals(document),
-        ):
-            corpus = await _corpus(connection, CorpusKey(document.tenant, document.corpus))
+        key = CorpusKey(document.tenant, document.corpus)
+        async with self._writing(key, "store a document") as connection, writes.refusals(document):
+            corpus = await _corpus(connection, key)
             if corpus is None:
                 cause = f"there is no corpus {document.corpus!r}"
                 raise StageError("store", cause, document=document.source)
+            check_made_by(key.corpus, corpus["fingerprint"], fingerprint)
             units = unit_rows(document, vectors, (len(chunks), corpus["dimensions"]))
             gone = await writes.clear_document(connection, corpus["id"], document)
             written = await writes.write_parts(
@@ -114,9 +119,9 @@ class PostgresStore:
 
     async def delete_document(self, key: CorpusKey, document_id: UUID) -> None:
         """Remove the document with its pages, chunks and vectors, all or nothing."""
-        async with self._connections.transaction("delete a document") as connection:
+        async with self._writing(key, "delete a document") as connection:
             found = await fetch_one(
-                connection, statement("lock_document"), _scope(key) | {"id": document_id}
+                connection, statement("lock_document"), scope(key) | {"id": document_id}
             )
             if found:
                 gone = await writes.delete_document(connection, document_id)
@@ -124,7 +129,7 @@ class PostgresStore:
 
     async def move_document(self, key: CorpusKey, document_id: UUID, source: str) -> None:
         """Give the document another source; its id, pages, chunks and vectors stay."""
-        async with self._connections.transaction("move a document") as connection:
+        async with self._writing(key, "move a document") as connection:
             if corpus := await _corpus(connection, key):
                 gone = await writes.move_document(
                     connection, key, corpus["id"], document_id, source
@@ -133,13 +138,13 @@ class PostgresStore:
 
     async def points(self, key: CorpusKey) -> dict[UUID, PointFact]:
         """Every point of the corpus by its id, for verification."""
-        return {row.pop("id"): PointFact(**row) for row in await self._all("points", _scope(key))}
+        return {row.pop("id"): PointFact(**row) for row in await self._all("points", scope(key))}
 
     async def delete_points(self, key: CorpusKey, ids: Sequence[UUID]) -> None:
         """Remove the points with these ids that are in the corpus; their documents stay."""
-        async with self._connections.transaction("delete points") as connection:
+        async with self._writing(key, "delete points") as connection:
             chosen = {"ids": list(ids)}
-            owners = await fetch_all(connection, statement("lock_owners"), _scope(key) | chosen)
+            owners = await fetch_all(connection, statement("lock_owners"), scope(key) | chosen)
             if owners:
                 corpus_id = owners[0]["corpus_id"]
                 gone = await writes.delete_points(connection, corpus_id, ids)
@@ -190,24 +195,31 @@ class PostgresStore:
         self, key: CorpusKey, ids: Sequence[UUID]
     ) -> dict[UUID, tuple[Chunk, Document]]:
         """The chunks with these ids that are in the corpus, each with its document."""
-        found = await self._all("chunks", _scope(key) | {"ids": list(ids)})
+        found = await self._all("chunks", scope(key) | {"ids": list(ids)})
         return {
             row["id"]: (rows.chunk_from(row), rows.chunk_document_from(key, row)) for row in found
         }
 
     async def accepted_text(self, key: CorpusKey, document_id: UUID) -> str | None:
         """The text that chunk offsets count in; None if there is no such document."""
-        found = await self._all("page_texts", _scope(key) | {"id": document_id})
+        found = await self._all("page_texts", scope(key) | {"id": document_id})
         return join_pages(row["text"] or "" for row in found) if found else None
 
     async def status(self, key: CorpusKey) -> CorpusStatus | None:
         """What the corpus holds; None if there is no such corpus."""
-        found = await self._all("status", _scope(key))
+        found = await self._all("status", scope(key))
         return CorpusStatus(**found[0]) if found else None
 
     async def aclose(self) -> None:
         """Close connections; an embedded database stops with its last user."""
         await self._database.aclose()
+
+    @asynccontextmanager
+    async def _writing(self, key: CorpusKey, purpose: str) -> AsyncIterator[Connection]:
+        """A transaction beside other writers, but not while the corpus changes its model."""
+        async with self._connections.transaction(purpose) as connection:
+            await connection.execute(statement("lock_writes"), scope(key))
+            yield connection
 
     @asynccontextmanager
     async def _snapshot(self, purpose: str) -> AsyncIterator[Connection]:
@@ -221,16 +233,12 @@ class PostgresStore:
             return await fetch_all(connection, statement(name), parameters)
 
 
-def _scope(key: CorpusKey) -> dict[str, Any]:
-    return {"tenant": key.tenant, "corpus": key.corpus}
-
-
 def _scored(found: Iterable[Row]) -> list[Scored]:
     return [Scored(row["id"], row["score"]) for row in found]
 
 
 async def _corpus(connection: Connection, key: CorpusKey) -> Row | None:
-    return await fetch_one(connection, statement("corpus"), _scope(key))
+    return await fetch_one(connection, statement("corpus"), scope(key))
 
 
 async def _index_scan(

@@ -32,9 +32,19 @@ on conflict (tenant, name) do nothing
 
 -- name: corpus --
 -- The corpus of a key; no row if there is none.
-select id, fingerprint, dimensions, chunk_count, term_total
+select id, fingerprint, dimensions, chunk_count, term_total, second_fingerprint, second_dimensions
 from ragplane.corpora
 where tenant = %(tenant)s and name = %(corpus)s
+
+-- name: lock_writes --
+-- Write beside other writers of a corpus, until the end of the transaction.
+select pg_advisory_xact_lock_shared(
+    hashtextextended(%(corpus)s, hashtextextended(%(tenant)s, 2))
+)
+
+-- name: lock_model --
+-- Keep writers of a corpus out, until the end of the transaction.
+select pg_advisory_xact_lock(hashtextextended(%(corpus)s, hashtextextended(%(tenant)s, 2)))
 
 -- name: has_embedding_index --
 -- Whether this vector length has its index: creating one, even a present one, locks out writers.
@@ -287,3 +297,66 @@ select c.fingerprint, c.dimensions, c.chunk_count as chunks,
     ) as pages
 from ragplane.corpora c
 where c.tenant = %(tenant)s and c.name = %(corpus)s
+
+-- name: begin_reembedding --
+-- Note which model the second set of vectors is of.
+update ragplane.corpora
+set second_fingerprint = %(fingerprint)s, second_dimensions = %(dimensions)s
+where tenant = %(tenant)s and name = %(corpus)s
+
+-- name: unembedded --
+-- Some chunks that have no vector in the second set, whole.
+select h.id, h.document_id, h.ordinal, h.text, h.prefix, h.heading_path, h.first_page, h.last_page,
+    h.start_offset, h.end_offset, h.tokens, h.sha256, h.boxes
+from ragplane.chunks h
+where h.corpus_id = %(corpus_id)s
+    and not exists (select from ragplane.second_vectors v where v.chunk_id = h.id)
+order by h.id
+limit %(limit)s
+
+-- name: insert_second_vectors --
+-- Keep vectors of chunks that are still there; what is known stays as it is.
+insert into ragplane.second_vectors (chunk_id, embedding)
+select n.id, n.embedding
+from unnest(%(ids)s::uuid[], %(embeddings)s::halfvec[]) as n(id, embedding)
+join ragplane.chunks h on h.id = n.id and h.corpus_id = %(corpus_id)s
+on conflict (chunk_id) do nothing
+
+-- name: second_points --
+-- As points, of the chunks that have a vector in the second set.
+select h.id, h.document_id, d.generation, h.sha256 as text_sha256
+from ragplane.second_vectors v
+join ragplane.chunks h on h.id = v.chunk_id
+join ragplane.documents d on d.id = h.document_id
+where h.corpus_id = %(corpus_id)s
+
+-- name: swap_vectors --
+-- Exchange the two sets of vectors of a corpus; both parts see them as they were before.
+with moved as (
+    update ragplane.chunks h
+    set embedding = v.embedding, dimensions = %(dimensions)s
+    from ragplane.second_vectors v
+    where v.chunk_id = h.id and h.corpus_id = %(corpus_id)s
+)
+update ragplane.second_vectors v
+set embedding = h.embedding
+from ragplane.chunks h
+where h.id = v.chunk_id and h.corpus_id = %(corpus_id)s
+
+-- name: swap_models --
+-- Exchange the models of the two sets of vectors of a corpus.
+update ragplane.corpora
+set fingerprint = second_fingerprint, dimensions = second_dimensions,
+    second_fingerprint = fingerprint, second_dimensions = dimensions
+where id = %(corpus_id)s
+
+-- name: drop_second_vectors --
+-- Remove the second set of vectors of a corpus.
+with gone as (
+    delete from ragplane.second_vectors v
+    using ragplane.chunks h
+    where h.id = v.chunk_id and h.corpus_id = %(corpus_id)s
+)
+update ragplane.corpora
+set second_fingerprint = null, second_dimensions = null
+where id = %(corpus_id)s

@@ -33,6 +33,11 @@ CHUNK_TYPES = (
 POSTING_TYPES = ("int8", "text", "uuid", "int4", "int4")
 
 
+def scope(key: CorpusKey) -> Row:
+    """The parameters of a corpus."""
+    return {"tenant": key.tenant, "corpus": key.corpus}
+
+
 def page_rows(document_id: UUID, pages: Sequence[Page]) -> Iterator[tuple[object, ...]]:
     """Rows for `copy_pages`."""
     for page in pages:

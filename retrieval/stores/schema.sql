@@ -187,3 +187,14 @@ create table ragplane.ledger_runs (
 );
 
 create index ledger_runs_corpus on ragplane.ledger_runs (tenant, corpus, started_at desc);
+
+-- name: second_vectors --
+-- A second set of vectors beside those in use: of the next model, or of the one before.
+alter table ragplane.corpora
+    add column second_fingerprint text,
+    add column second_dimensions integer;
+
+create table ragplane.second_vectors (
+    chunk_id uuid primary key references ragplane.chunks on delete cascade,
+    embedding halfvec not null
+);

@@ -45,16 +45,21 @@ async def create_corpus(
 ) -> Row:
     """The corpus's row, made now unless another process was faster, and the index it needs."""
     corpus = {"tenant": key.tenant, "corpus": key.corpus}
-    await connection.execute(statement("lock_schema"))
-    present = await fetch_one(connection, statement("has_embedding_index", dimensions=dimensions))
-    if present and not present["present"]:
-        await connection.execute(statement("create_embedding_index", dimensions=dimensions))
+    await create_index(connection, dimensions)
     await connection.execute(
         statement("insert_corpus"),
         corpus | {"fingerprint": fingerprint, "dimensions": dimensions},
     )
     [row] = await fetch_all(connection, statement("corpus"), corpus)
     return row
+
+
+async def create_index(connection: Connection, dimensions: int) -> None:
+    """The index of this vector length, unless it is there."""
+    await connection.execute(statement("lock_schema"))
+    present = await fetch_one(connection, statement("has_embedding_index", dimensions=dimensions))
+    if present and not present["present"]:
+        await connection.execute(statement("create_embedding_index", dimensions=dimensions))
 
 
 async def clear_document(connection: Connection, corpus_id: int, document: Document) -> Size:

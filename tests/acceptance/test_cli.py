@@ -58,7 +58,9 @@ def corpus(run: Run, docs: Path) -> str:
         "pages",
         "chunks",
         "tokens",
+        "vlm_tokens",
         "seconds",
+        "stages",
         "errors",
     }
     assert report["documents"]["added"] == 2
@@ -110,7 +112,7 @@ def test_some_documents_failing_is_exit_3_and_all_of_them_is_exit_1(
     run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "good.txt").write_text("The pump is green.")
-    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 broken")
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj")
     some = run("ingest", str(tmp_path), "--corpus", "mixed", "--workers", "1", "--json")
     assert some.returncode == 3
     assert json.loads(some.stdout)["status"] == "completed_with_errors"

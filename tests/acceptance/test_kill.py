@@ -1,86 +1,60 @@
-"""kill -9 in the middle of a run, then a run again: the store equals that of an undisturbed run."""
+"""kill -9 at any moment of a run, then a run again: the store is that of an undisturbed run.
+
+RAGPLANE_TEST_KILLS is the number of kills; a few by default, for each costs a start.
+"""
 
 from __future__ import annotations
 
 import os
-import signal
+import random
 import subprocess
-import sys
+import time
 from pathlib import Path
 
-import psycopg
 import pytest
 
-from retrieval.stores.embedded import EmbeddedServer
-from tests.conftest import make_home
+from tests.acceptance.ingest_runs import CORPUS, Runs, write_documents
 
-DOCUMENTS = 40
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    for number in range(DOCUMENTS):
-        text = f"# Pump {number}\n\nPump {number} stands in cellar {number % 7} and is serviced."
-        (folder / f"{number:02}.md").write_text(text)
-    return folder
+KILLS = int(os.environ.get("RAGPLANE_TEST_KILLS", "4"))
+START_SHARE = 0.3  # of a run: before that it has not met the ledger
+SLOW = {"READ_PAGE_S": "0.05"}
 
 
-def start(home: Path, folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "ragplane.cli", "ingest", str(folder), "--corpus", "pumps"],
-        env={**os.environ, "RAGPLANE_HOME": str(home)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(home: Path, folder: Path) -> None:
-    process = start(home, folder)
-    _, errors = process.communicate(timeout=120)
+def killed(runs: Runs, folder: Path, after_s: float) -> bool:
+    """Start a run and kill it; False if it was done by then."""
+    arguments = ("ingest", str(folder), "--corpus", CORPUS, "--workers", "2")
+    with runs.started(*arguments, **SLOW) as process:
+        try:
+            _, errors = process.communicate(timeout=after_s)
+        except subprocess.TimeoutExpired:
+            return True
     assert process.returncode == 0, errors
+    return False
 
 
-def kill_after(home: Path, folder: Path, documents: int) -> None:
-    """Kill the run once it has said that this many documents are done."""
-    process = start(home, folder)
-    assert process.stderr is not None
-    with process.stderr:
-        for line in process.stderr:
-            if line.startswith(f"[{documents}/"):
-                break
-        process.send_signal(signal.SIGKILL)
-        assert process.wait(timeout=30) == -signal.SIGKILL
+def storm(runs: Runs, folder: Path, moments_s: list[float]) -> None:
+    """Kill runs at these moments, used up from the end, until one is done; else finish the last."""
+    finished = runs.finished()
+    while moments_s and killed(runs, folder, moments_s.pop()):
+        assert not runs.reads().keys() & finished  # no finished page is read again
+        assert runs.finished() >= finished
+        finished = runs.finished()
+    assert runs.ingest(folder)[0] == 0
+    assert not runs.reads().keys() & finished
 
 
-def contents(home: Path) -> list[tuple[object, ...]]:
-    """Ids, texts and vectors of everything in the store."""
-    server = EmbeddedServer(home / "postgres")
-    with psycopg.connect(server.start()) as connection:
-        chunks = connection.execute(
-            "select id, ordinal, text, prefix, embedding::text from ragplane.chunks order by id"
-        ).fetchall()
-        documents = connection.execute(
-            "select id, source, sha256, generation from ragplane.documents order by id"
-        ).fetchall()
-        postings = connection.execute(
-            "select term, chunk_id, tf from ragplane.postings order by term, chunk_id"
-        ).fetchall()
-    server.stop()
-    return [*chunks, *documents, *postings]
-
-
-def test_killed_runs_lose_and_double_nothing(
-    tmp_path: Path, folder: Path, model_home: Path
-) -> None:
-    calm = make_home(tmp_path / "calm", model_home)
-    finish(calm, folder)
-    stormy = make_home(tmp_path / "stormy", model_home)
-    for documents in (1, 5, 9):
-        kill_after(stormy, folder, documents)
-    finish(stormy, folder)
-    expected = contents(calm)
-    assert len(expected) > 2 * DOCUMENTS
-    assert contents(stormy) == expected
+@pytest.mark.timeout(120 + 30 * KILLS)
+def test_killed_runs_lose_and_double_nothing(runs: Runs, tmp_path: Path) -> None:
+    """Behaviours 19, 20 and 21."""
+    folder = write_documents(tmp_path / "docs", documents=8, pages=6)
+    started_s = time.monotonic()
+    assert runs.ingest(folder, **SLOW)[0] == 0
+    run_s = time.monotonic() - started_s
+    calm = runs.contents()
+    assert (len(runs.finished()), len(calm.points)) == (8 * 6, 2 * 8)
+    chance = random.Random(KILLS)
+    moments_s = [chance.uniform(START_SHARE * run_s, run_s) for _ in range(KILLS)]
+    while moments_s:
+        runs.forget()
+        storm(runs, folder, moments_s)
+        runs.contents().assert_equal(calm)

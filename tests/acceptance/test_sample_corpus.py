@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.answering import Answerer
 from pipelines.evaluation import Evaluation, evaluate
-from pipelines.ingestion import IngestReport
+from pipelines.ingestion.report import IngestReport
 from pipelines.sample import documents_dir, questions
 from ragplane import Plane
 from ragplane.core.config import Settings

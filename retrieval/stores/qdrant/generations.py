@@ -1,27 +1,22 @@
 """Blue-green re-embedding: a second collection of the corpus is filled beside the one in use.
 
 The steps are `create_generation`, `fill`, `compare`, `switch_alias` and, after a grace time,
-`drop_old`. `fill` may run again at any time: it embeds what is new or changed, and removes what is
-gone. Between the last `fill` and `switch_alias` nothing may write to the corpus.
+`drop_unused`. `fill` may run again at any time: it embeds what is new or changed, and removes what
+is gone. Between the last `fill` and `switch_alias` nothing may write to the corpus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ragplane.core.errors import ConfigError
-from retrieval.stores.base import PointFact
-from retrieval.stores.checks import check_dimensions, unit_query
+from ragplane.core.schema import Chunk
+from retrieval.stores.base import Embed, PointFact
+from retrieval.stores.checks import check_dimensions, unit_rows
 from retrieval.stores.qdrant import names, points
 from retrieval.stores.qdrant.engine import EVERYTHING, Engine, Point, Record, Where
 from retrieval.stores.verify import Verification, verify
-
-# Gives the vectors float32 [len(texts), dimensions] of the texts of chunks.
-Embed = Callable[[list[str]], Awaitable[NDArray[np.float32]]]
 
 
 async def create_generation(
@@ -59,8 +54,9 @@ async def fill(engine: Engine, corpus: str, target: points.Corpus, embed: Embed)
 
 async def compare(engine: Engine, corpus: str, collection: str) -> Verification:
     """How this collection's chunks differ from those of the collection in use."""
-    expected = await _facts(engine, await in_use(engine, corpus))
-    return verify(expected, await _facts(engine, collection))
+    chunks = Where({"kind": "chunk"})
+    expected = await facts(engine, await in_use(engine, corpus), chunks)
+    return verify(expected, await facts(engine, collection, chunks))
 
 
 async def switch_alias(engine: Engine, corpus: str, collection: str) -> str:
@@ -76,15 +72,19 @@ async def switch_alias(engine: Engine, corpus: str, collection: str) -> str:
     return before
 
 
-async def drop_old(engine: Engine, corpus: str) -> list[str]:
-    """Remove the collections of versions before the one in use; their names."""
+async def unused(engine: Engine, corpus: str) -> list[str]:
+    """The corpus's collections beside the one in use, oldest first."""
     used = await in_use(engine, corpus)
-    versions = names.of_corpus(await engine.collections(), corpus)
-    [current] = [name.version for name in versions if str(name) == used]
-    old = [str(name) for name in versions if name.version < current]
-    for name in old:
+    known = names.of_corpus(await engine.collections(), corpus)
+    return [str(name) for name in known if str(name) != used]
+
+
+async def drop_unused(engine: Engine, corpus: str) -> list[str]:
+    """Remove the corpus's collections beside the one in use; their names."""
+    dropped = await unused(engine, corpus)
+    for name in dropped:
         await engine.drop(name)
-    return old
+    return dropped
 
 
 async def in_use(engine: Engine, corpus: str) -> str:
@@ -106,14 +106,16 @@ async def _embed(
     records: Sequence[Record], target: points.Corpus, embed: Embed
 ) -> list[list[float] | None]:
     """The unit vector of each chunk, and None for every other record."""
-    chunks = [record for record in records if record.payload["kind"] == "chunk"]
-    texts = [points.newest_text(record.payload) for record in chunks]
-    vectors: Sequence[NDArray[np.float32]] = [*await embed(texts)] if texts else []
-    units = {
-        record.id: unit_query(vector, target.dimensions).tolist()
-        for record, vector in zip(chunks, vectors, strict=True)
-    }
-    return [units.get(record.id) for record in records]
+    chunks = [_newest(record) for record in records if record.payload["kind"] == "chunk"]
+    if not chunks:
+        return [None] * len(records)
+    units = unit_rows(None, await embed(chunks), (len(chunks), target.dimensions))
+    by_id = {chunk.id: unit.tolist() for chunk, unit in zip(chunks, units, strict=True)}
+    return [by_id.get(record.id) for record in records]
+
+
+def _newest(record: Record) -> Chunk:
+    return points.chunk_from(record, record.payload["versions"][-1]["id"])
 
 
 def _copy(record: Record, target: points.Corpus, vector: list[float] | None) -> Point:
@@ -125,8 +127,8 @@ def _copy(record: Record, target: points.Corpus, vector: list[float] | None) -> 
     return Point(record.id, record.payload, vector, sparse)
 
 
-async def _facts(engine: Engine, collection: str) -> dict[UUID, PointFact]:
-    where = Where({"kind": "chunk"})
+async def facts(engine: Engine, collection: str, where: Where) -> dict[UUID, PointFact]:
+    """Every chunk of `where` in the collection by its id, for verification."""
     return {
         record.id: points.fact_from(record)
         async for page in engine.scroll(collection, where, points.FACT_FIELDS)

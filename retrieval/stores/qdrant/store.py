@@ -20,6 +20,7 @@ from retrieval.stores.checks import (
     best_first,
     check_dimensions,
     check_document,
+    check_made_by,
     check_same_model,
     unit_query,
     unit_rows,
@@ -28,6 +29,7 @@ from retrieval.stores.qdrant import names, points, writing
 from retrieval.stores.qdrant.engine import Engine, Record, Sparse, Where
 from retrieval.stores.qdrant.points import Corpus
 from retrieval.stores.qdrant.reading import accepted_text, current
+from retrieval.stores.qdrant.reembedding import QdrantReembedding
 
 
 class QdrantStore:
@@ -35,6 +37,7 @@ class QdrantStore:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.reembedding = QdrantReembedding(engine)
 
     async def open_corpus(self, key: CorpusKey, *, fingerprint: str, dimensions: int) -> None:
         """Create the corpus, or check that it was made with this model (else ConfigError)."""
@@ -67,17 +70,21 @@ class QdrantStore:
         pages: Sequence[Page],
         chunks: Sequence[Chunk],
         vectors: NDArray[np.float32],
+        *,
+        fingerprint: str | None = None,
     ) -> None:
         """Put the document in place of any earlier generation, all or nothing.
 
         `vectors` is float32 [len(chunks), dimensions]. Running it twice changes nothing. Raises
-        StageError at `store` for what cannot be stored: see `checks.check_document`.
+        StageError at `store` for what cannot be stored (see `checks.check_document`), and
+        ConfigError for vectors of another `fingerprint` than the corpus has now.
         """
         check_document(document, pages, chunks)
         corpus = await self._corpus(CorpusKey(document.tenant, document.corpus))
         if corpus is None:
             cause = f"there is no corpus {document.corpus!r}"
             raise StageError("store", cause, document=document.source)
+        check_made_by(document.corpus, corpus.fingerprint, fingerprint)
         units = unit_rows(document, vectors, (len(chunks), corpus.dimensions))
         await writing.replace_document(
             self.engine, corpus.collection, document, pages, chunks, units

@@ -31,7 +31,8 @@ async def store(engine, key, make_document):
 def embed(vector_of):
     """The new model, and the texts that it was given."""
 
-    async def embed(texts):
+    async def embed(chunks):
+        texts = [chunk.embedded_text for chunk in chunks]
         embed.texts += texts
         return np.array([vector_of(text, 16) for text in texts])
 
@@ -76,7 +77,7 @@ async def test_a_corpus_is_reembedded_beside_the_one_in_use(
     assert hit.score == pytest.approx(1, abs=1e-5)
 
     assert before in await engine.collections()
-    assert await generations.drop_old(engine, key.corpus) == [before]
+    assert await generations.drop_unused(engine, key.corpus) == [before]
     assert await engine.collections() == [target.collection]
     assert len(await store.dense(key, QUERY, 9)) == 3
 
@@ -104,7 +105,9 @@ async def test_another_model_means_another_collection(engine, store, key):
     made = [await generations.create_generation(engine, key.corpus, m, 8) for m in ("b", "c")]
     assert [corpus.collection for corpus in made] == ["manuals__b__8__v2", "manuals__c__8__v3"]
     assert await generations.in_use(engine, key.corpus) == "manuals__model-a__8__v1"
-    assert await generations.drop_old(engine, key.corpus) == []
+    unused = [corpus.collection for corpus in made]
+    assert await generations.drop_unused(engine, key.corpus) == unused
+    assert await generations.drop_unused(engine, key.corpus) == []
 
 
 async def test_the_alias_goes_only_to_a_collection_of_the_corpus(engine, store, key):

@@ -9,6 +9,7 @@ import pytest
 
 from ingest.arrange import arranged
 from ingest.parsed import Line, Table
+from ingest.rows import rows_of
 from ragplane.core.schema import BBox
 
 WIDTH = 600.0
@@ -131,3 +132,11 @@ def test_table_in_a_column_is_found_beside_running_text() -> None:
     assert [line.text[:3] for one in paragraphs for line in one] == ["lef"] * 26 + ["rig"] * 7 + [
         "low"
     ] * 7
+
+
+def test_a_tall_piece_beside_several_rows_joins_none_of_them() -> None:
+    """Behaviour 12: text that runs up the margin."""
+    rows = [Line(f"row {n} of the text", BBox(100, 20 * n, 300, 20 * n + 12), 10) for n in range(6)]
+    margin = Line("arXiv:1234.5678", BBox(10, 0, 22, 112), 10)
+    found = rows_of([*rows, margin])
+    assert sorted(len(row.lines) for row in found) == [1] * 7

@@ -18,7 +18,7 @@ from tests.unit.ingest.scans import NOISY_SKEWED, Wear, render, worn
 DPI = 150.0
 STYLES = (
     Style(font="tiro", bold="tibo", language="de"),
-    Style(columns=2, size_points=9),
+    Style(columns=2, size_points=9, height_points=500),
     Style(columns=3, size_points=8, height_points=500),
     Style(font="cour", bold="cobo", height_points=500),
 )

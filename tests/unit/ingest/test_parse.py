@@ -62,3 +62,15 @@ def test_empty_file_is_refused(parser: Parser, tmp_path: Path) -> None:
     file.touch()
     with pytest.raises(StageError, match="parse: the file is empty"):
         parser.parse(request_for(file))
+
+
+def test_notes_on_the_whole_document_stand_at_its_first_page(
+    parser: Parser, tmp_path: Path
+) -> None:
+    """Behaviours 10 and 14."""
+    file = tmp_path / "hidden.html"
+    file.write_text("<html><body><p>Seen.</p><p hidden>Unseen words.</p></body></html>")
+    [page] = parser.parse(request_for(file)).pages
+    assert page.text == "Seen."
+    [note] = page.notes
+    assert (note.kind, note.text) == ("hidden", "Unseen words.")

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from uuid import UUID
@@ -21,6 +22,22 @@ from ingest.workers import ParserProcess
 from ragplane.core.errors import StageError
 
 MakeParser = Callable[..., ParserProcess]
+
+
+class Kept:
+    """Checkpoints that remember."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, RawPage] = {}
+        self.told: list[int] = []
+
+    async def finished(self, sha256: str) -> Mapping[int, RawPage]:
+        return dict(self.pages)
+
+    async def keep(self, sha256: str, pages: Sequence[RawPage]) -> None:
+        assert len(sha256) == 64
+        self.told += [page.number for page in pages]
+        self.pages |= {page.number: page for page in pages}
 
 
 def request_for(path: Path) -> ParseRequest:
@@ -55,6 +72,13 @@ async def make_parser(tokenizer_file: Path) -> AsyncIterator[MakeParser]:
     yield make
     for parser in parsers:
         parser.close()
+
+
+def write_pages(file: Path, count: int) -> None:
+    with pymupdf.open() as document:
+        for number in range(count):
+            document.new_page().insert_text((72, 72), f"This is page {number + 1} of the text.")
+        document.save(file)
 
 
 def children() -> set[int]:
@@ -136,20 +160,54 @@ async def test_document_that_eats_memory_fails_alone(
     assert children() == before
 
 
-class Kept:
-    """Checkpoints that remember."""
+async def test_parser_that_never_pauses_is_watched_too(
+    make_parser: MakeParser, tmp_path: Path
+) -> None:
+    """Behaviour 26: pages come faster than anyone looks, so each answer is an occasion."""
+    file = tmp_path / "pages.pdf"
+    write_pages(file, 3)
 
-    def __init__(self) -> None:
-        self.pages: dict[int, RawPage] = {}
-        self.told: list[int] = []
+    class Late(Kept):
+        async def keep(self, sha256: str, pages: Sequence[RawPage]) -> None:
+            await super().keep(sha256, pages)
+            parser._spec = replace(parser._spec, memory_bytes=1)
 
-    async def finished(self, sha256: str) -> Mapping[int, RawPage]:
-        return dict(self.pages)
+    parser = make_parser()
+    with pytest.raises(StageError, match="parse: took more than 0 MiB of memory"):
+        await parser.parse(request_for(file), Late())
 
-    async def keep(self, sha256: str, pages: Sequence[RawPage]) -> None:
-        assert len(sha256) == 64
-        self.told += [page.number for page in pages]
-        self.pages |= {page.number: page for page in pages}
+
+async def test_time_that_the_ledger_takes_is_not_the_documents(
+    make_parser: MakeParser, good: ParseRequest
+) -> None:
+    class Slow(Kept):
+        async def finished(self, sha256: str) -> Mapping[int, RawPage]:
+            await asyncio.sleep(timeout_s)
+            return {}
+
+    parser = make_parser()
+    await assert_parses(parser, good)  # the imports are behind it
+    timeout_s = 3.0
+    parser._spec = replace(parser._spec, timeout_s=timeout_s)
+    result = await parser.parse(good, Slow())
+    assert result.chunks
+
+
+async def test_worn_process_is_replaced_before_the_next_document(
+    make_parser: MakeParser, good: ParseRequest
+) -> None:
+    """Behaviour 26: an innocent document does not pay for what others left in memory."""
+    parser = make_parser()
+    before = children()
+    await assert_parses(parser, good)
+    [first] = children() - before
+    await assert_parses(parser, good)
+    assert children() - before == {first}
+    used_bytes = psutil.Process(first).memory_info().rss
+    parser._spec = replace(parser._spec, memory_bytes=int(used_bytes * 1.2))
+    await assert_parses(parser, good)
+    [second] = children() - before
+    assert second != first
 
 
 async def test_pages_are_kept_as_they_are_read_and_none_is_read_twice(
@@ -157,10 +215,7 @@ async def test_pages_are_kept_as_they_are_read_and_none_is_read_twice(
 ) -> None:
     """Behaviour 21."""
     file = tmp_path / "three.pdf"
-    with pymupdf.open() as document:
-        for number in range(3):
-            document.new_page().insert_text((72, 72), f"This is page {number + 1} of the text.")
-        document.save(file)
+    write_pages(file, 3)
     parser, kept = make_parser(), Kept()
     first = await parser.parse(request_for(file), kept)
     assert sorted(kept.told) == [1, 2, 3]

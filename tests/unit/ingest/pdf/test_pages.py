@@ -288,6 +288,25 @@ def test_sideways_scan_has_the_size_and_the_boxes_of_the_turned_page(
     assert block.confidence == 0.97
 
 
+class BlindEngine:
+    """Finds nothing, as on letters that it does not know."""
+
+    def recognise(self, image: Pixels) -> list[OcrLine]:
+        return []
+
+
+def test_a_doubtful_layer_is_kept_where_nothing_is_recognised(
+    make_pdf: MakePdf, read: Read, text: Text
+) -> None:
+    """Behaviour 3: degraded, and said so."""
+    words = "xq#z ~~kk% zz*q qq^w"
+    draw = all_of(*(text(words, y=80 + 20 * row) for row in range(8)))
+    [page] = read(make_pdf(draw), engine=BlindEngine()).pages
+    assert page.route == "ocr"
+    assert "xq#z" in page.text
+    assert [note.kind for note in page.notes] == ["degraded"]
+
+
 class Second:
     """A vision model that reads every page that it is shown, and remembers the images."""
 

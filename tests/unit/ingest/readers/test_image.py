@@ -6,6 +6,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from ingest.readers.base import ReadContext, ReadLimits
 from ingest.readers.image import read_image
 from ingest.triage import Thresholds
 from ragplane.core.errors import StageError
-from ragplane.core.schema import Page
+from ragplane.core.schema import Block, Page
 from tests.unit.ingest.readers.engines import SidewaysEngine
 
 Read = Callable[..., ParsedDocument]
@@ -187,3 +188,24 @@ def test_animation_is_one_page(ocr: Any) -> None:
     frames = [blank_image(), blank_image()]
     content = encoded(frames[0], "WEBP", save_all=True, append_images=frames[1:])
     assert len(pages_of(content, ocr)) == 1
+
+
+class Second:
+    """A vision model that reads every page that it is shown, and remembers the images."""
+
+    def __init__(self) -> None:
+        self.images: list[Pixels] = []
+
+    def improve(self, page: RawPage, image: Pixels) -> RawPage:
+        self.images.append(image)
+        return replace(page, route="vlm", blocks=(Block("paragraph", "read again"),))
+
+
+def test_images_are_handed_to_the_vision_model_upright() -> None:
+    """Behaviour 3."""
+    second = Second()
+    context = ReadContext("scan", SidewaysEngine(), Thresholds(), vlm=second)
+    [page] = read_image(encoded(blank_image(300, 600), "PNG"), context).pages
+    assert (page.route, page.text) == ("vlm", "read again")
+    [image] = second.images
+    assert image.shape[1] > image.shape[0]
