@@ -7,6 +7,7 @@ between them. Borders fall at headings, then blocks, then sentences, then words,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ingest.identity import chunk_id, text_sha256
@@ -71,12 +72,24 @@ class _Packer:
     def fitted(self, accepted: str) -> Iterator[tuple[_Plan, int]]:
         """The plans of all chunks with their exact numbers of tokens."""
         plans = [plan for first, last in self._sections() for plan in self._fill(first, last)]
-        counts = self._tokenizer.count_batch([self._embedded(accepted, plan) for plan in plans])
-        for plan, tokens in zip(plans, counts, strict=True):
+        sums = [self._sum(plan) for plan in plans]
+        uncounted = [plan for plan, tokens in zip(plans, sums, strict=True) if tokens is None]
+        counts = iter(
+            self._tokenizer.count_batch([self._embedded(accepted, plan) for plan in uncounted])
+        )
+        for plan, known in zip(plans, sums, strict=True):
+            tokens = next(counts) if known is None else known
             # Counts of parts need not add up for every tokenizer.
             yield from (
                 [(plan, tokens)] if tokens <= self._limit_tokens else self._cut(accepted, plan)
             )
+
+    def _sum(self, plan: _Plan) -> int | None:
+        """The tokens of a plan, where its parts stand apart and their counts add up."""
+        units = self.units[plan.first : plan.last]
+        if not self._tokenizer.counts_add_up or any(a.end == b.start for a, b in pairwise(units)):
+            return None
+        return self._prefix_tokens[plan.prefix] + sum(unit.tokens for unit in units)
 
     def _cut(self, accepted: str, plan: _Plan) -> Iterator[tuple[_Plan, int]]:
         """A plan that is too long, with its last unit parted, or at last without its prefix."""

@@ -25,7 +25,7 @@ from ragplane.command import (
 from ragplane.core import __version__
 from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT
 from ragplane.core.errors import ConfigError, InputError, RagplaneError, describe
-from ragplane.ingest_commands import delete, ingest, status, triage, verify, worker
+from ragplane.ingest_commands import delete, ingest, reembed, status, triage, verify, worker
 from ragplane.render import (
     TerminalProgress,
     answer_json,
@@ -126,8 +126,12 @@ def demo() -> None:
     raise typer.Exit(with_plane(work))
 
 
-for command in (ingest, status, triage, verify, delete):
-    app.command(no_args_is_help=True)(command)
+app.command(no_args_is_help=True)(ingest)
+app.command(no_args_is_help=True)(triage)
+app.command(no_args_is_help=True)(verify)
+app.command(no_args_is_help=True)(delete)
+app.command(no_args_is_help=True)(reembed)
+app.command()(status)
 app.command()(worker)
 app.command()(serve)
 

@@ -61,7 +61,11 @@ class Documents:
             # Refused here if a newer claim exists; the store knows no claims.
             await self._ledger.renew(claim, self._terms.lease_s)
             await self._store.replace_document(
-                result.document, result.pages, result.chunks, vectors
+                result.document,
+                result.pages,
+                result.chunks,
+                vectors,
+                fingerprint=embedder.fingerprint,
             )
 
         await self._patiently_store(replace)

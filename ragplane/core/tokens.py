@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tokenizers import Encoding, Tokenizer, normalizers
+from tokenizers import Encoding, Tokenizer, normalizers, pre_tokenizers
 
 from ragplane.core.errors import ModelError, TokenizerError
 
@@ -57,6 +57,10 @@ class TextTokenizer:
         self._has_types = (1, 1) in zip(pair.sequence_ids, pair.type_ids, strict=True)
         self.special_tokens: int = sum(map(len, self._single))
         self.vocabulary_size: int = self._tokenizer.get_vocab_size(with_added_tokens=True)
+        # Words are tokenized apart: a text parted at white space has the tokens of its parts.
+        self.counts_add_up = isinstance(
+            self._tokenizer.pre_tokenizer, pre_tokenizers.BertPreTokenizer
+        )
 
     def count(self, text: str) -> int:
         """Tokens of `text`, special tokens included."""
