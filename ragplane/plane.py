@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cached_property
 from pathlib import Path
@@ -49,7 +49,7 @@ class _Silent:
     def start(self, documents: int) -> None:
         """See Progress."""
 
-    def advance(self, source: str, pages: int) -> None:
+    def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None:
         """See Progress."""
 
 

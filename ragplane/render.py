@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,12 +35,13 @@ class TerminalProgress:
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}"),
+                TextColumn("{task.fields[facts]}"),
                 TimeElapsedColumn(),
             )
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
         self._started = time.perf_counter()
-        self._total = self._done = self._pages = 0
+        self._total = self._done = self._errors = 0
+        self._pages: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -55,22 +58,29 @@ class TerminalProgress:
             self._bar.stop()
 
     def start(self, documents: int) -> None:
-        """See pipelines.ingestion.Progress."""
+        """See Progress."""
         self._total = documents
         if self._bar is not None:
-            self._bar.add_task("reading", total=documents, rate="")
+            self._bar.add_task("reading", total=documents, facts="")
 
-    def advance(self, source: str, pages: int) -> None:
-        """See pipelines.ingestion.Progress."""
+    def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None:
+        """See Progress."""
         self._done += 1
-        self._pages += pages
-        rate = self._pages / max(time.perf_counter() - self._started, 0.001)
+        self._pages.update(pages)
+        self._errors += errors
         if self._bar is not None:
-            self._bar.update(
-                self._bar.task_ids[0], completed=self._done, rate=f"{rate:.1f} pages/s"
-            )
+            task = self._bar.task_ids[0]
+            self._bar.update(task, completed=self._done, facts=self.facts())
         elif not self._quiet:
-            typer.echo(f"[{self._done}/{self._total}] {file_name(source)}", err=True)
+            failed = ", failed" if errors else ""
+            typer.echo(f"[{self._done}/{self._total}] {file_name(source)}{failed}", err=True)
+
+    def facts(self) -> str:
+        """What stands beside the bar: pages a second, routes taken, errors."""
+        rate = self._pages.total() / max(time.perf_counter() - self._started, 0.001)
+        routes = [f"{count} {route}" for route, count in sorted(self._pages.items())]
+        errors = [f"{self._errors} errors"] if self._errors else []
+        return ", ".join([f"{rate:.1f} pages/s", *routes, *errors])
 
 
 def print_report(report: IngestReport) -> None:

@@ -45,25 +45,31 @@ class Embedders:
         self._parts = parts
         self._turn = asyncio.Lock()
         self._embedder: Embedder | None = None
-        self._opened: set[CorpusKey] = set()
+        self._opening: dict[CorpusKey, asyncio.Task[Embedder]] = {}
 
     async def of(self, key: CorpusKey) -> Embedder:
-        """Raises ConfigError for a corpus of another model, PartDownError where a part is down."""
+        """The same for all who ask, its failure too: only one of them waits for a part.
+
+        Raises ConfigError for a corpus of another model, PartDownError where a part is down.
+        """
+        if key not in self._opening:
+            self._opening[key] = asyncio.create_task(self._open(key))
+        return await asyncio.shield(self._opening[key])
+
+    async def _open(self, key: CorpusKey) -> Embedder:
         parts, patience_s = self._parts, self._parts.terms.patience_s
         async with self._turn:
             if self._embedder is None:
                 encoder = await parts.open_encoder()
                 self._embedder = await Embedder.open(encoder, parts.cache, patience_s)
             embedder = self._embedder
-            if key not in self._opened:
-                await patiently(
-                    lambda: parts.store.open_corpus(
-                        key, fingerprint=embedder.fingerprint, dimensions=embedder.dimensions
-                    ),
-                    "store",
-                    patience_s,
-                )
-                self._opened.add(key)
+        await patiently(
+            lambda: parts.store.open_corpus(
+                key, fingerprint=embedder.fingerprint, dimensions=embedder.dimensions
+            ),
+            "store",
+            patience_s,
+        )
         return embedder
 
 

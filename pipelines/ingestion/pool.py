@@ -122,11 +122,11 @@ class Pool:
             await self._documents.delete(claim)
             self._outcomes.deleted(claim)
             return
-        embedder = await self._embedder_of(claim.key)
         tenant = claim.key.tenant
         result = await self._documents.parse(claim, parser, self._vlm_tokens.get(tenant, 0))
         parsed.set()
         self.spent(tenant, sum(page.vlm_tokens for page in result.pages))
+        embedder = await self._embedder_of(claim.key)
         await self._documents.write(claim, result, embedder)
         self._outcomes.read(claim, result)
 

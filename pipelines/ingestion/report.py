@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
@@ -21,8 +22,8 @@ class Progress(Protocol):
         """The run has this many documents to read."""
         ...
 
-    def advance(self, source: str, pages: int) -> None:
-        """A document is done, well or not."""
+    def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None:
+        """A document is done, well or not: its pages by route, and how much of it failed."""
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -105,12 +106,15 @@ class Ingestion:
         found = await patiently(lambda: parts.ledger.status(key), "store", patience_s)
         states = found.documents
         self._progress.start(sum(states.get(state, 0) for state in _OPEN))
-        if any(states.get(state) for state in _TO_READ):
-            await embedders.of(key)  # a corpus of another model is refused before any work
+        # The first documents are parsed while the encoder loads.
+        to_read = any(states.get(state) for state in _TO_READ)
+        opening = asyncio.ensure_future(embedders.of(key)) if to_read else None
         documents = Documents(parts.ledger, parts.store, parts.terms)
         outcomes = _Outcomes(report, self._progress)
         pool = Pool(documents, embedders.of, parts.parser, self._workers, outcomes)
         await pool.run(_Claims(parts, key, pool).next)
+        if opening is not None:
+            await opening  # a corpus of another model is the caller's mistake, and raised
         if report.chunks and not report.stopped:
             await patiently(lambda: parts.cache.prune(_CACHED_VECTORS), "store", patience_s)
 
@@ -163,17 +167,18 @@ class _Outcomes:
     def read(self, claim: Claim, result: ParseResult) -> None:
         """See Outcomes."""
         self._report.read(result, "added" if claim.generation == 1 else "updated")
-        self._progress.advance(claim.source, len(result.pages))
+        pages: Counter[str] = Counter(page.route for page in result.pages if not page.error)
+        self._progress.advance(claim.source, pages, len(result.pages) - pages.total())
 
     def deleted(self, claim: Claim) -> None:
         """See Outcomes."""
         self._report.documents["deleted"] += 1
-        self._progress.advance(claim.source, 0)
+        self._progress.advance(claim.source, {}, 0)
 
     def failed(self, claim: Claim, error: StageError) -> None:
         """See Outcomes."""
         self._report.failed(error, claim.source)
-        self._progress.advance(claim.source, 0)
+        self._progress.advance(claim.source, {}, 1)
 
     def lost(self, claim: Claim) -> None:
         """See Outcomes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class Silent:
     """See Progress."""
@@ -9,5 +11,5 @@ class Silent:
     def start(self, documents: int) -> None:
         """See Progress."""
 
-    def advance(self, source: str, pages: int) -> None:
+    def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None:
         """See Progress."""

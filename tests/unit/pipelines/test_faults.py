@@ -36,7 +36,7 @@ class Silent:
     def start(self, documents: int) -> None:
         """See Progress."""
 
-    def advance(self, source: str, pages: int) -> None:
+    def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None:
         """See Progress."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,7 +38,7 @@ class Steps:
     def start(self, documents: int) -> None:
         self.total = documents
 
-    def advance(self, source: str, pages: int) -> None:
+    def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None:
         self.done.append(source)
 
 

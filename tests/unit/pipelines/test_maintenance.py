@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Silent:
 
     def start(self, documents: int) -> None: ...
 
-    def advance(self, source: str, pages: int) -> None: ...
+    def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None: ...
 
 
 @dataclass
