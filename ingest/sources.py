@@ -1,4 +1,4 @@
-"""Which files a run reads, and what changed since the last one."""
+"""Which files a run reads, and what they hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ragplane.core.errors import InputError, StageError, describe
-from ragplane.core.schema import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +20,6 @@ class Listing:
     files: Mapping[str, Path]
     complete_folders: tuple[str, ...]
     errors: tuple[StageError, ...] = field(default=())
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What a run has to do. Sources, sorted."""
-
-    added: tuple[str, ...]
-    updated: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    deleted: tuple[str, ...]
 
 
 def list_sources(paths: Iterable[Path]) -> Listing:
@@ -92,35 +81,6 @@ def _walk(folder: Path, errors: list[StageError]) -> Iterable[Path]:
                 yield path
             elif kind not in ("hidden", "folder"):
                 errors.append(StageError("list", kind, document=path.absolute().as_uri()))
-
-
-def find_changes(
-    listing: Listing, hashes: Mapping[str, str], known: Mapping[str, Document]
-) -> Changes:
-    """Compare the listing with what the store holds.
-
-    `hashes` has the sha256 of each listed file that could be read; one that could not counts as
-    changed, so that reading it again reports why. A document is deleted only if its folder was
-    listed whole.
-    """
-    added, updated, unchanged = [], [], []
-    for source in listing.files:
-        if source not in known:
-            added.append(source)
-        elif hashes.get(source) == known[source].sha256:
-            unchanged.append(source)
-        else:
-            updated.append(source)
-    gone = [
-        source
-        for source in sorted(known)
-        if source not in listing.files and _is_below(source, listing.complete_folders)
-    ]
-    return Changes(tuple(added), tuple(updated), tuple(unchanged), tuple(gone))
-
-
-def _is_below(source: str, folders: Iterable[str]) -> bool:
-    return any(source.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
 def hash_files(files: Mapping[str, Path]) -> dict[str, str]:

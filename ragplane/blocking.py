@@ -52,10 +52,12 @@ class SyncPlane:
         """As `Plane.aclose`; also ends the thread. Closing twice does nothing."""
         if self._loop.is_closed():
             return
-        self.run(self.plane.aclose())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:
+            self.run(self.plane.aclose())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     ingest = _blocking(Plane.ingest)
     search = _blocking(Plane.search)

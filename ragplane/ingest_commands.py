@@ -104,9 +104,10 @@ def status(
     """Show what a corpus holds, what waits, and what went wrong at which stage."""
 
     async def work(plane: Plane) -> None:
-        names = await plane.corpora(tenant=tenant) if corpus is None else [corpus]
+        known = await plane.corpora(tenant=tenant)
+        names = known if corpus is None else [corpus]
         found = [await _status(plane, name, tenant) for name in names]
-        if corpus is not None and found[0].is_unknown:
+        if corpus is not None and corpus not in known and found[0].held is None:
             raise InputError(f"corpus {corpus!r} does not exist for tenant {tenant!r}")
         if as_json:
             values = [status_json(*one) for one in found]
@@ -124,10 +125,6 @@ class _Status(NamedTuple):
     corpus: str
     held: CorpusStatus | None
     ledger: LedgerStatus
-
-    @property
-    def is_unknown(self) -> bool:
-        return self.held is None and not self.ledger.documents
 
 
 async def _status(plane: Plane, corpus: str, tenant: str) -> _Status:

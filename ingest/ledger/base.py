@@ -83,10 +83,14 @@ class Ledger(Protocol):
         lease_s: float,
         limit: int,
         max_attempts: int = MAX_ATTEMPTS,
+        parser_hash: str | None = None,
+        tombstones_only: bool = False,
     ) -> list[Claim]:
         """Take up to `limit` documents that nobody holds, the longest waiting first.
 
         One whose workers died `max_attempts` times becomes failed at stage `parse` instead.
+        `parser_hash` is the configuration that it will be read with; None: the one that queued it.
+        New documents wait for writes in the outbox: one may move what stands at their place.
         """
         ...
 

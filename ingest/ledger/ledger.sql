@@ -144,6 +144,15 @@ with chosen as (
             status = 'tombstone'
             and exists (select from ragplane.ledger_writes w where w.document_id = d.id)
         )
+        -- A new document may stand where one stood that has yet to be moved there.
+        and not (
+            stored_generation = 0
+            and exists (
+                select from ragplane.ledger_writes w
+                where w.tenant = d.tenant and w.corpus = d.corpus and w.document_id <> d.id
+            )
+        )
+        and (status = 'tombstone' or not %(tombstones_only)s)
     order by queued_at, id
     limit %(limit)s
     for update skip locked
@@ -153,6 +162,7 @@ claimed as (
         status = case when d.status = 'tombstone' then d.status else 'claimed' end,
         attempts = d.attempts + 1,
         token = d.token + 1,
+        parser_hash = coalesce(%(parser_hash)s::text, d.parser_hash),
         lease_owner = %(worker)s,
         lease_until = clock_timestamp() + %(lease_s)s * interval '1 second'
     from chosen

@@ -150,20 +150,31 @@ class MemoryLedger:
         lease_s: float,
         limit: int,
         max_attempts: int = MAX_ATTEMPTS,
+        parser_hash: str | None = None,
+        tombstones_only: bool = False,
     ) -> list[Claim]:
         """Take up to `limit` documents that nobody holds, the longest waiting first."""
         ready = sorted(filter(self._is_free, self._of(key)), key=lambda entry: entry.queued)
+        if tombstones_only:
+            ready = [entry for entry in ready if entry.row.status == "tombstone"]
         for entry in ready:
             dead = entry.owner is not None and entry.row.status in ("claimed", "parsed")
             if dead and entry.row.attempts >= max_attempts:
                 died = StageError("parse", f"its worker died {entry.row.attempts} times")
                 entry.end("failed", died)
         chosen = [entry for entry in ready if entry.row.status in QUEUED][:limit]
+        for entry in chosen:
+            entry.change(parser_hash=parser_hash or entry.row.parser_hash)
         return [entry.lease(worker, self._clock_s() + lease_s) for entry in chosen]
 
     def _is_free(self, entry: Entry) -> bool:
         if entry.row.status == "tombstone" and any(
             write.document_id == entry.row.id for _, write in self.writes.values()
+        ):
+            return False
+        if not entry.row.stored_generation and any(
+            key == entry.key and write.document_id != entry.row.id
+            for key, write in self.writes.values()
         ):
             return False
         free = entry.until_s is None or entry.until_s <= self._clock_s()

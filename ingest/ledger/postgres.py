@@ -96,12 +96,20 @@ class PostgresLedger:
         lease_s: float,
         limit: int,
         max_attempts: int = MAX_ATTEMPTS,
+        parser_hash: str | None = None,
+        tombstones_only: bool = False,
     ) -> list[Claim]:
         """Take up to `limit` documents that nobody holds, the longest waiting first.
 
         One whose workers died `max_attempts` times becomes failed at stage `parse` instead.
         """
-        terms = {"worker": worker, "lease_s": lease_s, "limit": limit}
+        terms = {
+            "worker": worker,
+            "lease_s": lease_s,
+            "limit": limit,
+            "parser_hash": parser_hash,
+            "tombstones_only": tombstones_only,
+        }
         async with self._connections.transaction("claim documents") as connection:
             bound = scope(key) | {"max_attempts": max_attempts}
             await connection.execute(statement("give_up"), bound)

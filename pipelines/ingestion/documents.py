@@ -14,7 +14,7 @@ from ingest.sources import path_of
 from ingest.workers import ParserProcess
 from pipelines.ingestion.embedding import Embedder
 from pipelines.ingestion.patience import patiently
-from ragplane.core.errors import StageError, UnavailableError
+from ragplane.core.errors import RagplaneError, StageError
 from retrieval.stores.base import Store
 
 
@@ -87,7 +87,7 @@ class Documents:
 
     async def release(self, claim: Claim) -> None:
         """Give the document back, if the ledger can be told."""
-        with suppress(UnavailableError):
+        with suppress(RagplaneError):
             await self._ledger.release(claim)
 
     @asynccontextmanager
@@ -97,7 +97,7 @@ class Documents:
         async def renew() -> None:
             while True:
                 await asyncio.sleep(self._terms.lease_s / 3)
-                with suppress(UnavailableError, StageError):
+                with suppress(RagplaneError):
                     await self._ledger.renew(claim, self._terms.lease_s)
 
         renewing = asyncio.create_task(renew())

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ingest.ledger.records import Claim
 from ingest.parsed import ParseResult
 from pipelines.ingestion.documents import Documents
-from pipelines.ingestion.parts import Embedders, Parts, is_dead, worker_name
+from pipelines.ingestion.parts import MOST_DEATHS, Embedders, Parts, is_dead, worker_name
+from pipelines.ingestion.patience import PartDownError
 from pipelines.ingestion.pool import Pool
 from pipelines.ingestion.relay import relay
 from ragplane.core.errors import InputError, StageError
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.verify import Verification, repair, verify
-
-_DELETED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +94,17 @@ async def delete_documents(
     documents = Documents(parts.ledger, parts.store, parts.terms)
     gone, errors, kept = 0, list[StageError](), list[Claim]()
     try:
-        while claims := await _claim(parts, key, _DELETED_AT_ONCE):
-            kept += [claim for claim in claims if not claim.tombstone]
-            for claim in (claim for claim in claims if claim.tombstone):
-                try:
-                    async with documents.held(claim):
-                        await documents.delete(claim)
-                    gone += 1
-                except StageError as error:
-                    errors.append(_named(claim, error))
-                    kept.append(claim)
+        while claim := await _claim(parts, key, tombstones_only=True):
+            try:
+                async with documents.held(claim):
+                    await documents.delete(claim)
+                gone += 1
+            except PartDownError:  # the others would wait for it as long
+                kept.append(claim)
+                raise
+            except StageError as error:
+                errors.append(_named(claim, error))
+                kept.append(claim)
     finally:
         for claim in kept:
             await documents.release(claim)
@@ -118,18 +119,22 @@ async def _work_off(parts: Parts, key: CorpusKey, workers: int) -> _Counted:
     counted = _Counted()
     pool = Pool(documents, Embedders(parts).of, parts.parser, workers, counted)
 
-    async def claim() -> Claim | None:
-        claims = await _claim(parts, key, 1)
-        return claims[0] if claims else None
-
     await _prepare(parts, key)
-    await pool.run(claim)
+    await pool.run(partial(_claim, parts, key))
     return counted
 
 
-async def _claim(parts: Parts, key: CorpusKey, limit: int) -> list[Claim]:
-    lease_s = parts.terms.lease_s
-    return await parts.ledger.claim(key, worker_name(), lease_s=lease_s, limit=limit)
+async def _claim(parts: Parts, key: CorpusKey, *, tombstones_only: bool = False) -> Claim | None:
+    claims = await parts.ledger.claim(
+        key,
+        worker_name(),
+        lease_s=parts.terms.lease_s,
+        limit=1,
+        max_attempts=MOST_DEATHS,
+        parser_hash=parts.parser.options.fingerprint(),
+        tombstones_only=tombstones_only,
+    )
+    return claims[0] if claims else None
 
 
 async def _prepare(parts: Parts, key: CorpusKey) -> None:

@@ -13,7 +13,7 @@ from ingest.workers import ParserProcess
 from pipelines.ingestion.documents import Documents
 from pipelines.ingestion.embedding import Embedder
 from pipelines.ingestion.patience import PartDownError
-from ragplane.core.errors import RagplaneError, StageError, describe
+from ragplane.core.errors import ModelError, RagplaneError, StageError, describe
 from retrieval.stores.base import CorpusKey
 
 # Documents for each parser that are parsed and wait for their vectors: enough to keep the
@@ -91,7 +91,7 @@ class Pool:
                 tasks.create_task(self._document(claim, parser, parsed))
                 await parsed.wait()
         except RagplaneError as error:  # the ledger is down
-            self._stop(_at_store(error))
+            self._stop(_named(error))
         finally:
             parser.close()
 
@@ -107,7 +107,7 @@ class Pool:
         except StageError as error:
             await self._fail(claim, error)
         except RagplaneError as error:
-            self._stop(_at_store(error))
+            self._stop(_named(error))
             await self._documents.release(claim)
         except asyncio.CancelledError:
             await self._documents.release(claim)
@@ -135,8 +135,8 @@ class Pool:
             await self._documents.fail(claim, error)
         except LeaseLostError:
             self._outcomes.lost(claim)
-        except StageError as down:
-            self._stop(down)
+        except RagplaneError as down:
+            self._stop(_named(down))
         else:
             self._outcomes.failed(claim, error)
 
@@ -145,5 +145,8 @@ class Pool:
         self._outcomes.stop(error)
 
 
-def _at_store(error: RagplaneError) -> StageError:
-    return error if isinstance(error, StageError) else StageError("store", describe(error))
+def _named(error: RagplaneError) -> StageError:
+    """The error at its stage: a model is the encoder's, everything else the store's."""
+    if isinstance(error, StageError):
+        return error
+    return StageError("embed" if isinstance(error, ModelError) else "store", describe(error))

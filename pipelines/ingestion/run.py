@@ -112,7 +112,12 @@ class Ingestion:
         documents = Documents(parts.ledger, parts.store, parts.terms)
         outcomes = _Outcomes(report, self._progress)
         pool = Pool(documents, embedders.of, parts.parser, self._workers, outcomes)
-        await pool.run(_Claims(parts, key, pool).next)
+        try:
+            await pool.run(_Claims(parts, key, pool).next)
+        except BaseException:
+            if opening is not None:
+                opening.cancel()
+            raise
         if opening is not None:
             await opening  # a corpus of another model is the caller's mistake, and raised
         if report.chunks and not report.stopped:
@@ -127,6 +132,7 @@ class _Claims:
         self._key = key
         self._pool = pool
         self._name = worker_name()
+        self._parser_hash = parts.parser.options.fingerprint()
         self._told = False
 
     async def next(self) -> Claim | None:
@@ -139,8 +145,12 @@ class _Claims:
             holders = await patiently(
                 lambda: self._parts.ledger.holders(self._key), "store", terms.patience_s
             )
-            if holders <= {self._name}:
+            state = await patiently(
+                lambda: self._parts.ledger.status(self._key), "store", terms.patience_s
+            )
+            if holders <= {self._name} and not state.writes:
                 return None
+            await patiently(self._relay, "store", terms.patience_s)
             if not self._told:
                 _log.warning("waiting for documents that another worker holds")
                 self._told = True
@@ -154,7 +164,11 @@ class _Claims:
             lease_s=self._parts.terms.lease_s,
             limit=1,
             max_attempts=MOST_DEATHS,
+            parser_hash=self._parser_hash,
         )
+
+    async def _relay(self) -> None:
+        await relay(self._parts.outbox, self._parts.store, self._key, self._name)
 
 
 class _Outcomes:

@@ -14,7 +14,8 @@ from pipelines.ingestion.parts import MOST_DEATHS, Embedders, Parts, worker_name
 from pipelines.ingestion.patience import patiently
 from pipelines.ingestion.pool import Pool
 from pipelines.ingestion.relay import relay
-from ragplane.core.errors import StageError
+from ragplane.core.errors import ConfigError, StageError, describe
+from retrieval.stores.base import CorpusKey
 
 _LOOK_AGAIN_S = 1.0
 _log = structlog.get_logger()
@@ -29,6 +30,9 @@ class Worker:
     def __init__(self, parts: Parts, workers: int) -> None:
         self._parts = parts
         self._workers = workers
+        self._embedders = Embedders(parts)
+        self._left_out: set[CorpusKey] = set()
+        self._parser_hash = parts.parser.options.fingerprint()
         self._stopping = asyncio.Event()
         self.counts: Counter[str] = Counter()
 
@@ -41,7 +45,7 @@ class Worker:
         parts = self._parts
         documents = Documents(parts.ledger, parts.store, parts.terms)
         outcomes = _Logged(self.counts)
-        pool = Pool(documents, Embedders(parts).of, parts.parser, self._workers, outcomes)
+        pool = Pool(documents, self._embedders.of, parts.parser, self._workers, outcomes)
         await pool.run(lambda: self._next(until_idle=until_idle))
         return self.counts
 
@@ -58,14 +62,33 @@ class Worker:
         parts = self._parts
         waiting = await parts.ledger.waiting()
         for key in sorted(waiting, key=lambda key: (waiting[key], key)):
+            if not await self._is_ours(key):
+                continue
             await relay(parts.outbox, parts.store, key, worker_name())
             lease_s = parts.terms.lease_s
             claims = await parts.ledger.claim(
-                key, worker_name(), lease_s=lease_s, limit=1, max_attempts=MOST_DEATHS
+                key,
+                worker_name(),
+                lease_s=lease_s,
+                limit=1,
+                max_attempts=MOST_DEATHS,
+                parser_hash=self._parser_hash,
             )
             if claims:
                 return claims[0]
         return None
+
+    async def _is_ours(self, key: CorpusKey) -> bool:
+        """Whether the corpus has this worker's model; one that has not is left to others."""
+        if key in self._left_out:
+            return False
+        try:
+            await self._embedders.of(key)
+        except ConfigError as error:
+            _log.error("corpus left out", corpus=key.corpus, cause=describe(error))
+            self._left_out.add(key)
+            return False
+        return True
 
     async def _pause(self) -> None:
         try:

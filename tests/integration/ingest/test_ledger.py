@@ -194,6 +194,27 @@ async def test_leases_of_dead_workers_end_at_once(ledger, key):
         await ledger.finish_parsing(claim)
 
 
+async def test_a_new_document_waits_for_a_move_that_the_store_has_yet_to_take(ledger, key, kept):
+    """Behaviour 22: it may stand where the moved one still is."""
+    await read_and_store(ledger, key, file("a", "same"))
+    assert (await ledger.sync(key, listing(file("b", "same")), "p1")).moved == 1
+    assert (await ledger.sync(key, listing(file("b", "same"), file("a", "new")), "p1")).added == 1
+    assert await claim_some(ledger, key) == []
+    writes = await kept.outbox.take(key, "w", lease_s=60, limit=10)
+    await kept.outbox.acknowledge(key, [write.id for write in writes])
+    [claim] = await claim_some(ledger, key)
+    assert claim.source == f"{FOLDER}/a"
+
+
+async def test_a_claim_is_read_under_the_configuration_of_its_worker(ledger, key):
+    """Behaviour 21."""
+    await ledger.sync(key, listing(file("a", "a")), "p1")
+    [claim] = await ledger.claim(key, "w", lease_s=60, limit=1, parser_hash="p2")
+    assert claim.parser_hash == "p2"
+    await ledger.finish_document(claim, result(claim, ["one"]))
+    assert (await ledger.sync(key, listing(file("a", "a")), "p1")).stale == 1
+
+
 async def test_documents_are_queued_again_to_be_mended(ledger, key):
     """Behaviour 24."""
     await read_and_store(ledger, key, file("a", "a"))

@@ -1,4 +1,4 @@
-"""Which files a run reads and what changed."""
+"""Which files a run reads."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ingest.identity import document_id
 from ingest.sources import (
-    Changes,
     Listing,
     file_name,
-    find_changes,
     hash_files,
     list_sources,
     source_of,
 )
 from ragplane.core.errors import InputError
-from ragplane.core.schema import Document
 
 
 @pytest.fixture
@@ -35,15 +31,6 @@ def folder(tmp_path: Path) -> Path:
 
 def names(listing: Listing) -> list[str]:
     return [file_name(source) for source in listing.files]
-
-
-def stored(*sources: str, sha256: str = "old") -> dict[str, Document]:
-    return {
-        source: Document(
-            document_id("t", "c", source), "t", "c", source, sha256, "text/plain", "title"
-        )
-        for source in sources
-    }
 
 
 def test_folder_is_listed_whole_without_hidden_names(folder: Path) -> None:
@@ -123,40 +110,7 @@ def test_unreadable_folder_is_reported_and_nothing_below_is_deleted(
     assert (error.stage, error.document) == ("list", source_of(folder / "sub"))
     assert error.cause == "Permission denied"
     assert names(listing) == ["a.txt"]
-    known = stored(source_of(folder / "sub/b.txt"), source_of(folder / "gone.txt"))
-    assert find_changes(listing, {}, known).deleted == ()
-
-
-def test_changes_are_told_by_the_hash(folder: Path) -> None:
-    listing = list_sources([folder])
-    a, b = listing.files
-    gone = source_of(folder / "gone.txt")
-    known = stored(a, gone) | stored(b, sha256="same")
-    assert find_changes(listing, {a: "new", b: "same"}, known) == Changes(
-        added=(), updated=(a,), unchanged=(b,), deleted=(gone,)
-    )
-    assert find_changes(listing, {a: "new", b: "same"}, {}) == Changes(
-        added=(a, b), updated=(), unchanged=(), deleted=()
-    )
-
-
-def test_file_that_could_not_be_hashed_counts_as_changed(folder: Path) -> None:
-    listing = list_sources([folder])
-    known = stored(*listing.files)
-    assert find_changes(listing, {}, known).updated == tuple(listing.files)
-
-
-def test_run_over_one_file_deletes_nothing(folder: Path) -> None:
-    listing = list_sources([folder / "a.txt"])
-    known = stored(source_of(folder / "gone.txt"), source_of(folder / "sub/b.txt"))
-    assert find_changes(listing, {}, known).deleted == ()
-
-
-def test_folder_whose_name_starts_the_same_is_another(folder: Path) -> None:
-    sibling = folder.parent / "docs-2"
-    sibling.mkdir()
-    known = stored(source_of(sibling / "kept.txt"))
-    assert find_changes(list_sources([folder]), {}, known).deleted == ()
+    assert listing.complete_folders == ()
 
 
 def test_hashes_leave_out_what_cannot_be_read(folder: Path) -> None:
