@@ -68,7 +68,7 @@ def recognised(engine: OcrEngine, image: Pixels, dpi: float, page: int) -> Scan:
     """Read an image of a page at `dpi`. Raises as `read_page`."""
     try:
         upright = read_upright(engine, image)
-    except Exception as error:
+    except Exception as error:  # errors of ONNX Runtime and OpenCV have no class in common
         raise StageError("ocr", describe(error), page=page) from error
     kept = [found for found in upright.lines if found.confidence >= _MIN_CONFIDENCE]
     lines = [_line(found, dpi) for found in kept]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from ragplane.core.errors import ConfigError
 from ragplane.core.schema import PageSignals, Route
@@ -50,8 +51,10 @@ class Thresholds:
         known = {field.name: field.default for field in fields(cls)}
         if unknown := sorted(set(values) - set(known)):
             raise ConfigError(f"no such threshold: {', '.join(unknown)}")
-        numbers = {name: _number(name, value, known[name]) for name, value in values.items()}
-        return cls(**numbers)  # type: ignore[arg-type]
+        numbers: dict[str, Any] = {
+            name: _number(name, value, known[name]) for name, value in values.items()
+        }
+        return cls(**numbers)
 
 
 def _number(name: str, value: object, default: object) -> int | float:

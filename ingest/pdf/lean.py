@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
+from typing import Any
 
 _WITH_MODEL = ("pymupdf.layout", "pymupdf4llm")
 
@@ -15,7 +16,8 @@ _WITH_MODEL = ("pymupdf.layout", "pymupdf4llm")
 def _import_lean() -> ModuleType:
     """Import the package while those modules look as if they were not installed."""
     held_back = [] if "pymupdf" in sys.modules else [n for n in _WITH_MODEL if n not in sys.modules]
-    sys.modules.update(dict.fromkeys(held_back))  # type: ignore[arg-type]
+    modules: dict[str, Any] = dict.fromkeys(held_back)  # what `import` takes as absent
+    sys.modules.update(modules)
     try:
         import pymupdf
     finally:

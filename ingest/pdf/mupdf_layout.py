@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
-
-import pymupdf.layout  # noqa: F401  registers the model, which find_tables then uses
 
 from ingest.pdf.base import Structure, TableGrid
 from ragplane.core.schema import BBox
+
+import_module("pymupdf.layout")  # registers the model, which find_tables then uses
 
 
 def page_structure(page: Any) -> Structure:

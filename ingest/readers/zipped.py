@@ -20,6 +20,7 @@ _NO_SIZE = 1 << 62
 _SMALL_FILE_BYTES = 1 << 16  # a ratio says little of a file smaller than this
 _XML_NAMES = (".xml", ".rels", ".opf")
 _ENTITY = b"<!ENTITY"
+# NotImplementedError: zipfile's, for a compression that it does not know.
 _BROKEN_ZIP = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, OSError, ValueError
 )  # fmt: skip

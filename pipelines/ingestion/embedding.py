@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,11 +83,8 @@ class Embedder:
             batch = hashes[start : start + _BATCH]
             vectors = await self._ask([texts[sha256] for sha256 in batch])
             made = dict(zip(batch, vectors, strict=True))
-            await patiently(
-                lambda made=made: self._cache.put(self.fingerprint, made),  # type: ignore[misc]
-                "store",
-                self._patience_s,
-            )
+            keep = partial(self._cache.put, self.fingerprint, made)
+            await patiently(keep, "store", self._patience_s)
             fresh |= made
         return fresh
 

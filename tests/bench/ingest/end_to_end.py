@@ -103,7 +103,7 @@ async def _ingest(recorder: Recorder, files: Path, home: Path) -> tuple[float, f
     database = await Database.open(settings(home=home))
     try:
         store = PostgresStore(database)
-        parts = open_parts(settings(), store, database, open_encoder, workers)  # type: ignore[arg-type]
+        parts = open_parts(settings(), store, database, open_encoder, workers)
         report = await Ingestion(parts, workers, Silent()).run([files], CorpusKey("b", "b"))
         ended_s = time.perf_counter()
     finally:

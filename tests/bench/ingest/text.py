@@ -101,7 +101,7 @@ def _parser(engine: PdfEngine) -> Any:
 
 def _pymupdf4llm(path: Path) -> float:
     import pymupdf
-    import pymupdf4llm  # type: ignore[import-untyped]
+    import pymupdf4llm
 
     started = time.process_time()
     with pymupdf.open(path) as pdf:

@@ -135,7 +135,7 @@ def test_two_columns_with_a_sign_of_a_table(
     rows: tuple[tuple[str, ...], ...], options: dict[str, float]
 ) -> None:
     """Behaviour 13."""
-    assert tables_of(grid(rows, **options)) == [rows]  # type: ignore[arg-type]
+    assert tables_of(grid(rows, **options)) == [rows]
 
 
 def test_right_to_left_table_is_read_from_the_right() -> None:

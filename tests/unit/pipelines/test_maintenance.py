@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -181,14 +181,14 @@ async def test_a_dead_worker_is_not_waited_for(
 
 async def test_unknown_corpora_are_refused(bench: Bench, encoder: FakeEncoder) -> None:
     key = CorpusKey("acme", "nope")
-    calls: list[Callable[[], object]] = [
+    calls: list[Callable[[], Awaitable[object]]] = [
         lambda: reembed_corpus(bench.parts(encoder), key),
         lambda: drop_unused(bench.parts(encoder), key),
         lambda: delete_documents(bench.parts(encoder), key, None),
     ]
     for call in calls:
         with pytest.raises(InputError, match="corpus 'nope' does not exist for tenant 'acme'"):
-            await call()  # type: ignore[misc]
+            await call()
 
 
 async def test_deleting_leaves_what_waits_to_be_read(
