@@ -3,47 +3,94 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError, ModelError
 from ragplane.core.models import NO_MODEL, ModelFiles, is_hub_id, read_model
 from ragplane.core.process import end_running
-from serve.backends.choose import open_backend
+from serve.backends.choose import open_backend, pooling_of
 from serve.backends.opened import OpenedBackend
 from serve.loaded_model import LoadedModel
 
 _EMBEDDING_SETTINGS = ("served_model_name", "pooling", "default_prompt", "default_prompt_name")
+Opened = dict[str, tuple[ModelFiles, OpenedBackend]]
 
 
-async def load_models(settings: Settings) -> list[LoadedModel]:
-    """Each distinct model once, the embedding model first. Takes seconds, in threads.
+def start_opening(settings: Settings, *, apart: bool) -> Future[Opened]:
+    """`open_models` on a thread of its own, which keeps nobody from leaving."""
+    opening: Future[Opened] = Future()
+    opening.set_running_or_notify_cancel()  # from here on it cannot be cancelled
 
-    Raises ModelError, also for a model of the wrong kind, and ConfigError; then no thread of a
-    model stays behind. Cancelled, it ends the processes that export or try backends.
+    def run() -> None:
+        try:
+            opening.set_result(open_models(settings, apart=apart))
+        except BaseException as error:  # noqa: BLE001 - handed on to who waits for the models
+            opening.set_exception(error)
+
+    threading.Thread(target=run, name="opening", daemon=True).start()
+    return opening
+
+
+def open_models(settings: Settings, *, apart: bool) -> Opened:
+    """Each distinct model once, the embedding model first, by its name in the settings.
+
+    `apart`: in processes of their own. Takes seconds; the first time, models are exported and
+    calibrated. Raises ModelError, also for a model of the wrong kind, and ConfigError.
+    """
+    opened: Opened = {}
+    files = read_models(settings)
+    try:
+        for spec, model in files.items():
+            spent_s = sum(backend.calibration_s for _, backend in opened.values())
+            limit_s = _calibration_s(settings, spent_s, len(files) - len(opened))
+            opened[spec] = model, _open(spec, model, settings, limit_s, apart=apart)
+    except BaseException:
+        _close(opened)
+        raise
+    return opened
+
+
+async def load_models(opening: Future[Opened], settings: Settings) -> list[LoadedModel]:
+    """The models with their threads. Raises what `open_models` did, and ConfigError.
+
+    Nothing of a model stays behind then. Cancelled, it ends the processes that export or try
+    backends.
     """
     try:
-        files = await asyncio.to_thread(read_models, settings)
-        opened: dict[str, OpenedBackend] = {}
-        for spec, model in files.items():
-            limit_s = _calibration_s(settings, opened.values(), len(files) - len(opened))
-            opened[spec] = await asyncio.to_thread(_open, spec, model, settings, limit_s)
+        opened = await asyncio.wrap_future(opening)
     except asyncio.CancelledError:
         end_running()
+        opening.add_done_callback(_close_unwanted)
         raise
     loaded: list[LoadedModel] = []
     try:
-        for spec, model in files.items():
-            loaded.append(await _start(spec, model, opened[spec], settings, loaded))
+        for spec, (files, backend) in opened.items():
+            loaded.append(await _start(spec, files, backend, settings, loaded))
     except BaseException:
         await asyncio.gather(*(model.batcher.aclose() for model in loaded))
+        _close(opened)
         raise
     return loaded
 
 
-def _open(spec: str, files: ModelFiles, settings: Settings, calibration_s: float) -> OpenedBackend:
+def _close_unwanted(opening: Future[Opened]) -> None:
+    if opening.exception() is None:
+        _close(opening.result())
+
+
+def _close(opened: Opened) -> None:
+    for _, model in opened.values():
+        model.backend.close()
+
+
+def _open(
+    spec: str, files: ModelFiles, settings: Settings, calibration_s: float, *, apart: bool
+) -> OpenedBackend:
     try:
-        return open_backend(spec, files, settings, calibration_s=calibration_s)
+        return open_backend(spec, files, settings, calibration_s=calibration_s, apart=apart)
     except ModelError as error:
         if files.name in str(error):
             raise
@@ -71,9 +118,8 @@ async def _start(
     )
 
 
-def _calibration_s(settings: Settings, opened: Iterable[OpenedBackend], left: int) -> float:
+def _calibration_s(settings: Settings, spent_s: float, left: int) -> float:
     """An even share of what is left of `warm_up_s`, for `left` models and the warm-up after."""
-    spent_s = sum(backend.calibration_s for backend in opened)
     return max(0.0, settings.warm_up_s - spent_s) / (left + 1)
 
 
@@ -112,7 +158,7 @@ def _specs(settings: Settings) -> list[str]:
 
 
 def _read(spec: str, settings: Settings) -> ModelFiles:
-    return read_model(spec, pooling=settings.pooling if spec == settings.embed_model else None)
+    return read_model(spec, pooling=pooling_of(spec, settings))
 
 
 def _require(files: dict[str, ModelFiles], spec: str, kinds: tuple[str, ...], setting: str) -> None:

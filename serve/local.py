@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 
 from ragplane.core.config import Settings
 from ragplane.core.cpu import available_cpus
 from serve.batching.work import Terms, Work
 from serve.encoder import Embeddings, InputType, RerankScores
 from serve.loaded_model import LoadedModel
-from serve.loading import load_models
+from serve.loading import Opened, load_models, start_opening
 from serve.preparing import model_input, prepare_inputs
 from serve.registry import ModelRegistry
 from serve.requests import EmbedRequest, EncodeRequest, RerankRequest
@@ -33,12 +34,13 @@ class LocalEncoder(Runs):
         )
 
     @classmethod
-    async def open(cls, settings: Settings) -> LocalEncoder:
-        """Load the models in a thread; the first time, export and calibrate them.
+    async def open(cls, settings: Settings, opening: Future[Opened] | None = None) -> LocalEncoder:
+        """With the models that are `opening`; by default they are opened in this process.
 
         Raises ModelError, ConfigError.
         """
-        return cls(settings, await load_models(settings))
+        opening = opening or start_opening(settings, apart=False)
+        return cls(settings, await load_models(opening, settings))
 
     @property
     def models(self) -> tuple[LoadedModel, ...]:

@@ -38,3 +38,7 @@ class Backend(Protocol):
         `sparse`: term weights [vocabulary]. Raises ModelError when the pass as a whole fails.
         """
         ...
+
+    def close(self) -> None:
+        """End what would outlive it: by default, nothing."""
+        return

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import structlog
 
-from ragplane.core.config import Settings
+from ragplane.core.config import PoolingName, Settings
 from ragplane.core.cpu import available_cpus
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles, Task
 from ragplane.core.onnx_export import exported_graph
+from serve.backends.apart import ProcessBackend
 from serve.backends.base import Backend, ModelInput
 from serve.backends.calibration import calibrate
 from serve.backends.factory import Candidate, build, candidates
@@ -29,10 +30,15 @@ _log = structlog.get_logger()
 
 
 def open_backend(
-    spec: str, files: ModelFiles, settings: Settings, *, calibration_s: float
+    spec: str,
+    files: ModelFiles,
+    settings: Settings,
+    *,
+    calibration_s: float,
+    apart: bool = False,
 ) -> OpenedBackend:
     """Choose, open and calibrate, the last within `calibration_s` (0: not at all). The choice is
-    kept in `home` for this host and these versions.
+    kept in `home` for this host and these versions. `apart`: in a process of its own.
 
     Raises ModelError, and ConfigError if the settings leave no backend.
     """
@@ -40,11 +46,19 @@ def open_backend(
     threads = settings.threads or available_cpus()
     choice = choose(spec, files, settings, cache, threads)
     graph = exported_graph(files, cache) if choice.candidate.needs_graph else None
-    backend = build(files, choice.candidate, graph, threads)
-    check(backend, files)
-    started_s = time.perf_counter()
-    measured = calibrate(backend, files, calibration_s)
-    spent_s = time.perf_counter() - started_s
+    backend: Backend = (
+        ProcessBackend(spec, pooling_of(spec, settings), choice.candidate, graph, threads)
+        if apart
+        else build(files, choice.candidate, graph, threads)
+    )
+    try:
+        check(backend, files)
+        started_s = time.perf_counter()
+        measured = calibrate(backend, files, calibration_s)
+        spent_s = time.perf_counter() - started_s
+    except BaseException:
+        backend.close()
+        raise
     fitting = fitting_tokens(files, packed=backend.packed, device=choice.candidate.device)
     limit = min(settings.max_batch_tokens, fitting)
     micro = settings.micro_batch_tokens or measured.micro_batch_tokens(limit)
@@ -56,6 +70,11 @@ def open_backend(
         parity=choice.parity,
         calibration_s=spent_s,
     )
+
+
+def pooling_of(spec: str, settings: Settings) -> PoolingName | None:
+    """The pooling that the settings want of a model in place of its own: the embedding model's."""
+    return settings.pooling if spec == settings.embed_model else None
 
 
 def check(backend: Backend, files: ModelFiles) -> None:
@@ -114,7 +133,12 @@ def _best(
         for candidate in group:
             started_s = time.monotonic()
             trial = run_trial(
-                spec, settings.pooling, candidate, graph, threads=threads, timeout_s=left_s / left
+                spec,
+                pooling_of(spec, settings),
+                candidate,
+                graph,
+                threads=threads,
+                timeout_s=left_s / left,
             )
             tried += [] if trial is None else [trial]
             left_s, left = left_s - (time.monotonic() - started_s), left - 1

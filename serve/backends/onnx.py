@@ -11,7 +11,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles
 from ragplane.core.onnx_export import OUTPUTS
-from serve.backends.base import ModelInput
+from serve.backends.base import Backend, ModelInput
 from serve.backends.padding import graph_inputs, unpadded
 from serve.encoder import Vectors
 
@@ -26,7 +26,7 @@ _ORT_ERRORS = (
 )
 
 
-class OnnxBackend:
+class OnnxBackend(Backend):
     """One session over a model's graph, float32."""
 
     name = "onnxruntime"

@@ -13,14 +13,14 @@ import numpy as np
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles
 from ragplane.core.onnx_export import OUTPUTS
-from serve.backends.base import ModelInput
+from serve.backends.base import Backend, ModelInput
 from serve.backends.padding import graph_inputs, unpadded
 from serve.encoder import Vectors
 
 _PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
 
 
-class OpenVinoBackend:
+class OpenVinoBackend(Backend):
     """One compiled graph; bfloat16 wants a processor with AVX512-BF16 or AMX."""
 
     name = "openvino"

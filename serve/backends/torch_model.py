@@ -13,7 +13,7 @@ from serve.backends.base import Backend
 def open_torch(files: ModelFiles, *, dtype: str, threads: int, device: str) -> Backend:
     """Load `files` in `dtype` (float32, bfloat16, float16) on `device` (cpu, cuda).
 
-    `threads` is set for all of PyTorch in this process. Raises ModelError.
+    Raises ModelError.
     """
     # Idle OpenMP workers would spin on the CPUs that tokenising and the event loop need: on two
     # CPUs with busy neighbours a short forward pass took 20 times as long. OpenMP reads this once,
@@ -25,14 +25,15 @@ def open_torch(files: ModelFiles, *, dtype: str, threads: int, device: str) -> B
 
     from serve.backends.bert_files import bert_facts
 
-    torch.set_num_threads(threads)
     if device == "cuda" and not torch.cuda.is_available():
         raise ModelError("device cuda: PyTorch finds no GPU here")
     facts = bert_facts(read_json(files.folder / "config.json", dict))
     if facts is not None:
         from serve.backends.torch_packed import PackedTorchBackend
 
+        torch.set_num_threads(1)  # OpenMP's threads, once there are any, survive no fork
         return PackedTorchBackend(files, facts, dtype=dtype, threads=threads, device=device)
     from serve.backends.torch_padded import PaddedTorchBackend
 
+    torch.set_num_threads(threads)
     return PaddedTorchBackend(files, dtype=dtype, device=device)

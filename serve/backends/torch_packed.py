@@ -15,7 +15,7 @@ import torch
 
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles
-from serve.backends.base import ModelInput
+from serve.backends.base import Backend, ModelInput
 from serve.backends.bert_files import BertFacts, Weights
 from serve.backends.packed_bert import PackedBert, pack
 from serve.backends.packed_heads import make_head
@@ -25,7 +25,7 @@ from serve.encoder import Vectors
 _LEAST_TOKENS = 64
 
 
-class PackedTorchBackend:
+class PackedTorchBackend(Backend):
     """One encoder and its head, without padding.
 
     CPUs that share a product wait for each other after every one of them, some hundred times a

@@ -12,7 +12,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceCl
 
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles, SpladeHead, Task
-from serve.backends.base import ModelInput
+from serve.backends.base import Backend, ModelInput
 from serve.backends.padding import pad, token_types
 from serve.backends.splade import term_weights
 from serve.encoder import Vectors
@@ -24,7 +24,7 @@ _MAKERS: Mapping[Task, Any] = {
 }
 
 
-class PaddedTorchBackend:
+class PaddedTorchBackend(Backend):
     """A transformers model with the head of the task."""
 
     name = "torch"

@@ -46,6 +46,7 @@ class Batcher:
         `max_requests` may be open at once; see `policy.admits` for the reserve above that. What
         waits may cost `max_waiting_tokens`.
         """
+        self._backend = backend
         self._speed = speed
         self._max_waiting_tokens = max_waiting_tokens
         self._queue = WorkQueue(cost, limits, scheduling)
@@ -146,9 +147,10 @@ class Batcher:
             await asyncio.wait_for(self._drained.wait(), timeout_s)
 
     async def aclose(self) -> None:
-        """End the worker threads; what still waits fails with UnavailableError."""
+        """End the worker threads and the backend; what still waits fails with UnavailableError."""
         self._closed = True
         await asyncio.gather(*(asyncio.to_thread(worker.close) for worker in self._workers))
+        await asyncio.to_thread(self._backend.close)
 
     def _note_drained(self) -> None:
         if self._draining and not self._open:

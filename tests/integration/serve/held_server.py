@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 
 import serve.loading
 from ragplane.core.config import load_settings
-from serve.backends.onnx import OnnxBackend
+from serve.backends.apart import ProcessBackend
 from serve.server import run
 
 P = ParamSpec("P")
@@ -31,5 +31,5 @@ def held(function: Callable[P, T]) -> Callable[P, T]:
 
 if __name__ == "__main__":
     serve.loading.open_backend = held(serve.loading.open_backend)
-    OnnxBackend.forward = held(OnnxBackend.forward)
+    ProcessBackend.forward = held(ProcessBackend.forward)
     sys.exit(run(load_settings(), host="127.0.0.1", port=0))

@@ -13,7 +13,7 @@ import pytest
 from ragplane.core.errors import (
     ModelError,
 )
-from serve.backends.base import ModelInput, TokenIds
+from serve.backends.base import Backend, ModelInput, TokenIds
 from serve.batching.batcher import Batcher
 from serve.batching.cost import CostModel, Speed
 from serve.batching.queue import Limits
@@ -23,7 +23,7 @@ from serve.encoder import Vectors
 BAD, NOT_FINITE, DEADLY = 666, 667, 668
 
 
-class StubBackend:
+class StubBackend(Backend):
     """Token vectors that repeat the ids. `gate` holds every forward pass while it is cleared."""
 
     name = "stub"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ragplane.core.models import read_model
-from serve.backends.base import ModelInput
+from serve.backends.base import Backend, ModelInput
 from serve.backends.calibration import Calibration, Timing, calibrate, fit
 from serve.encoder import Vectors
 
@@ -92,7 +92,7 @@ def test_no_noise_makes_a_wild_claim(seed: int) -> None:
     assert 0 <= found.fixed_s <= min(t.seconds for t in noisy)
 
 
-class CountingBackend:
+class CountingBackend(Backend):
     """Remembers its batches; each takes `seconds` of the test's own clock."""
 
     name, dtype, packed, streams = "stub", "float32", True, 1

@@ -14,7 +14,7 @@ from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError, ModelError, NonFiniteError
 from ragplane.core.models import DenseLayer, ModelFiles, SpladeHead, read_model
 from serve.backends import choose as choosing
-from serve.backends.base import ModelInput
+from serve.backends.base import Backend, ModelInput
 from serve.backends.choose import check, choose, fastest, open_backend
 from serve.backends.factory import Candidate, candidates
 from serve.backends.memory import fitting_tokens
@@ -283,7 +283,7 @@ def test_memory_bounds_a_batch(files: ModelFiles, monkeypatch: pytest.MonkeyPatc
     assert fitting_tokens(files, packed=True, device="cuda") > files.max_tokens
 
 
-class WideBackend:
+class WideBackend(Backend):
     """Gives what no model of MiniLM's width gives."""
 
     name, dtype, packed, streams = "stub", "float32", True, 1

@@ -11,6 +11,7 @@ import pytest
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError, LimitError
+from serve.backends.base import Backend
 from serve.backends.opened import OpenedBackend
 from serve.batching.cost import CostModel, Speed
 from serve.loaded_model import LoadedModel
@@ -19,7 +20,7 @@ from serve.preparing import prepare_inputs
 from serve.token_cache import TokenCache
 
 
-class NoBackend:
+class NoBackend(Backend):
     """Never runs."""
 
     name = "none"

@@ -12,15 +12,15 @@ import pytest
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError, ModelError
 from ragplane.core.models import ModelFiles
-from serve.backends.base import ModelInput
+from serve.backends.base import Backend, ModelInput
 from serve.backends.opened import OpenedBackend
 from serve.batching.cost import CostModel, Speed
 from serve.encoder import Vectors
-from serve.loading import check_folders, load_models, read_models
+from serve.loading import check_folders, load_models, read_models, start_opening
 from tests.unit.serve.families import save_bert
 
 
-class StubBackend:
+class StubBackend(Backend):
     """Zeros of the right shape."""
 
     name, dtype, packed, streams = "stub", "float32", True, 1
@@ -35,7 +35,7 @@ def limits_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     limits: list[float] = []
 
     def open_stub(
-        spec: str, files: ModelFiles, settings: Settings, *, calibration_s: float
+        spec: str, files: ModelFiles, settings: Settings, *, calibration_s: float, apart: bool
     ) -> OpenedBackend:
         limits.append(calibration_s)
         return OpenedBackend(
@@ -53,7 +53,7 @@ async def test_the_models_share_one_time_for_calibration_and_warm_up(
     """Behaviour 28."""
     other = str(save_bert(tmp_path / "other"))
     settings = Settings(home=tmp_path, warm_up_s=warm_up_s, extra_models=(other,))
-    for model in await load_models(settings):
+    for model in await load_models(start_opening(settings, apart=False), settings):
         await model.batcher.aclose()
     assert limits_s == shares
 
@@ -62,7 +62,7 @@ async def test_the_models_share_one_time_for_calibration_and_warm_up(
 async def test_the_default_prompt_is_for_the_embedding_model(tmp_path: Path) -> None:
     other = str(save_bert(tmp_path / "other"))
     settings = Settings(home=tmp_path, extra_models=(other,), default_prompt="passage: ")
-    models = await load_models(settings)
+    models = await load_models(start_opening(settings, apart=False), settings)
     assert [model.prompt_named(None) for model in models] == ["passage: ", ""]
     for model in models:
         await model.batcher.aclose()
@@ -74,7 +74,8 @@ async def test_a_model_that_fails_leaves_no_thread(tmp_path: Path) -> None:
     (folder / "tokenizer.json").write_text("{}")
     before = set(threading.enumerate())
     with pytest.raises(ModelError):
-        await load_models(Settings(home=tmp_path, extra_models=(str(folder),)))
+        settings = Settings(home=tmp_path, extra_models=(str(folder),))
+        await load_models(start_opening(settings, apart=False), settings)
     for thread in set(threading.enumerate()) - before:
         if not thread.name.startswith("asyncio"):
             thread.join(timeout=5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,8 @@ from structlog.testing import capture_logs
 
 from ragplane.core.config import Settings
 from serve.http.services import Services
-from serve.server import _load
+from serve.http.serving import _load
+from serve.loading import Opened
 
 
 class StubEncoder:
@@ -36,14 +38,14 @@ async def test_warm_up_has_what_calibration_left(
     """Behaviour 28."""
     encoder = StubEncoder()
 
-    async def open_stub(settings: Settings) -> StubEncoder:
+    async def open_stub(settings: Settings, opening: Future[Opened]) -> StubEncoder:
         return encoder
 
-    monkeypatch.setattr("serve.server.LocalEncoder.open", open_stub)
+    monkeypatch.setattr("serve.http.serving.LocalEncoder.open", open_stub)
     services = Services(Settings(home=tmp_path, warm_up_s=warm_up_s))
     started_s = time.perf_counter()
     with capture_logs() as logs:
-        await _load(services)
+        await _load(services, Future())
     assert time.perf_counter() - started_s < 2
     assert (encoder.warmed, len(logs)) == (warms, int(warms))
     assert not services.loading

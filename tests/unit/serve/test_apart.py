@@ -1,0 +1,121 @@
+"""A backend in processes of its own: the same vectors, and what is left when one dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import psutil
+import pytest
+
+from ragplane.core.errors import ModelError, UnavailableError
+from ragplane.core.models import read_model
+from serve.backends.apart import ProcessBackend, _forward
+from serve.backends.base import Backend, ModelInput
+from serve.backends.factory import Candidate, build
+from serve.encoder import Vectors
+
+TORCH = Candidate("torch", "float32")
+INPUTS = [ModelInput((101, *range(2000, 2000 + length), 102)) for length in (3, 40, 7, 120)]
+
+
+@pytest.fixture(scope="module")
+def here() -> Backend:
+    return build(read_model("bundled"), TORCH, None, threads=4)
+
+
+@pytest.fixture(scope="module")
+def apart() -> Iterator[ProcessBackend]:
+    """Two streams of two threads each, whatever CPUs there are."""
+    backend = ProcessBackend("bundled", None, TORCH, None, threads=4)
+    yield backend
+    backend.close()
+
+
+def processes() -> list[psutil.Process]:
+    """The first process of the model, then the others."""
+    found = psutil.Process().children(recursive=True)
+    return [one for one in found if "serve.backends.apart" in one.cmdline()]
+
+
+def equal(some: Sequence[Vectors], others: Sequence[Vectors]) -> bool:
+    return all(np.allclose(a, b, atol=1e-5) for a, b in zip(some, others, strict=True))
+
+
+def test_streams_give_what_the_backend_gives(here: Backend, apart: ProcessBackend) -> None:
+    assert (apart.name, apart.dtype, apart.packed, apart.streams) == ("torch", "float32", True, 2)
+    assert len(processes()) == 2
+    wanted = here.forward(INPUTS)
+    with ThreadPoolExecutor(2) as pool:
+        given = list(pool.map(apart.forward, [INPUTS] * 8))
+    assert all(equal(one, wanted) for one in given)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_killed_process_costs_its_batch(
+    number: int, here: Backend, apart: ProcessBackend
+) -> None:
+    """Behaviour 10: the next batch starts the processes anew."""
+    before = processes()
+    os.kill(before[number].pid, signal.SIGKILL)
+    failures = 0
+    for _ in range(4):
+        try:
+            assert equal(apart.forward(INPUTS), here.forward(INPUTS))
+        except UnavailableError as error:
+            assert "the model process" in str(error)
+            failures += 1
+    assert failures <= 1
+    psutil.wait_procs(before, timeout=5)
+    assert len(processes()) == 2
+    assert not {one.pid for one in before} & {one.pid for one in processes()}
+
+
+def test_an_input_the_model_refuses_costs_no_process(apart: ProcessBackend) -> None:
+    before = processes()
+    with pytest.raises(ModelError, match="forward pass of 1 inputs"):
+        apart.forward([ModelInput((10**6,))])
+    assert processes() == before
+
+
+def test_a_model_that_cannot_be_loaded_says_why() -> None:
+    with pytest.raises(ModelError, match="there is no graph for onnxruntime"):
+        ProcessBackend("bundled", None, Candidate("onnxruntime", "float32"), None, threads=1)
+    assert len(processes()) in (0, 2)  # those of the other tests
+
+
+def test_a_closed_backend_leaves_no_process() -> None:
+    before = set(processes())
+    backend = ProcessBackend("bundled", None, TORCH, None, threads=2)
+    own = [one for one in processes() if one not in before]
+    assert len(own) == 2
+    backend.close()
+    _, alive = psutil.wait_procs(own, timeout=5)
+    assert not alive
+    with pytest.raises(UnavailableError, match="closed"):
+        backend.forward(INPUTS)
+
+
+class FailingBackend(Backend):
+    """Fails as it is told."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "handed_on"),
+    [
+        (MemoryError(), "MemoryError()"),
+        (ModelError("bad"), "ModelError('bad')"),
+        (ValueError("odd"), "ModelError('forward pass of 4 inputs: ValueError: odd')"),
+    ],
+)
+def test_errors_cross_by_their_kind(error: Exception, handed_on: str) -> None:
+    assert repr(_forward(FailingBackend(error), INPUTS)) == handed_on
