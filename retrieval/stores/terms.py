@@ -30,7 +30,9 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3100-\u312f\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U000323af"
 )
-_COMPOUND = re.compile(rf"[{_WORD}]+(?:(?:[-/.:@&']|(?<=\d),(?=\d))[{_WORD}]+)*")
+_COMPOUND_OF = r"{0}+(?:(?:[-/.:@&']|(?<=\d),(?=\d)){0}+)*"
+_COMPOUND = re.compile(_COMPOUND_OF.format(f"[{_WORD}]"))
+_ASCII_COMPOUND = re.compile(_COMPOUND_OF.format(r"\w"), re.ASCII)  # the same, three times as fast
 _PART = re.compile(
     rf"(?<![{_WORD}.,])\d+[.,]\d+(?![{_WORD}.,])"  # a decimal is not cut at its separator
     rf"|(?:(?!_)[{_WORD}])+"
@@ -47,10 +49,10 @@ _FOLDS = str.maketrans(
 
 def terms(text: str) -> list[str]:
     """The terms of `text` in order, with repeats: how often a term occurs is its frequency."""
-    found: list[str] = []
-    for whole in _COMPOUND.findall(_fold(text)):
-        found.extend(_compound_terms(whole))
-    return [term[:MAX_TERM_CHARACTERS] for term in found]
+    compounds = (
+        _ASCII_COMPOUND.findall(text.lower()) if text.isascii() else _COMPOUND.findall(_fold(text))
+    )
+    return [term for whole in compounds for term in _compound_terms(whole)]
 
 
 def _fold(text: str) -> str:
@@ -59,13 +61,16 @@ def _fold(text: str) -> str:
     return unicodedata.normalize("NFKC", plain).translate(_FOLDS)
 
 
+@lru_cache(maxsize=65536)
 def _compound_terms(whole: str) -> list[str]:
     whole = whole.removesuffix("'s")
     if _GROUPED_NUMBER.fullmatch(whole):
-        return [whole, whole.replace(",", "")]
-    parts: list[str] = _PART.findall(whole)
-    kept = [whole] if parts and parts != [whole] else []
-    return kept + [term for part in parts for term in _part_terms(part)]
+        found = [whole, whole.replace(",", "")]
+    else:
+        parts: list[str] = _PART.findall(whole)
+        kept = [whole] if parts and parts != [whole] else []
+        found = kept + [term for part in parts for term in _part_terms(part)]
+    return [term[:MAX_TERM_CHARACTERS] for term in found]
 
 
 def _part_terms(part: str) -> list[str]:
@@ -80,7 +85,6 @@ def _run_terms(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(max(1, len(run) - 1))]
 
 
-@lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
     # A stemmer holds the word it works on, so threads cannot share one; making one takes 1 us.
     stemmed: str = snowballstemmer.stemmer("english").stemWord(word)

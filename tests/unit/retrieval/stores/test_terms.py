@@ -56,3 +56,8 @@ def test_terms_of_words_do_not_depend_on_their_neighbours(words: list[str]) -> N
 
 def test_a_long_run_is_cut() -> None:
     assert terms("x1" * 5000) == ["x1" * (MAX_TERM_CHARACTERS // 2)]
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_ascii_is_cut_as_it_is_beside_other_text(text: str) -> None:
+    assert terms(f"{text} ß") == [*terms(text), "ss"]
