@@ -11,6 +11,7 @@ The first process loads the model and forks the others, so that all share its we
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -25,6 +26,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NoReturn, cast
 
+import structlog
+
 from ragplane.core.config import BackendName, Device, DtypeName, PoolingName
 from ragplane.core.errors import ModelError, UnavailableError, describe
 from ragplane.core.models import read_model
@@ -34,6 +37,7 @@ from serve.encoder import Vectors
 
 _MESSAGE_BYTES = 65_536
 _DIES_WITHIN_S = 1.0
+_log = structlog.get_logger()
 
 
 class ProcessBackend(Backend):
@@ -72,6 +76,7 @@ class ProcessBackend(Backend):
             if self._closed:
                 raise UnavailableError("the encoder is closed")
             if not self._life.alive:
+                _log.error("model process died, and starts anew", backend=self.name)
                 self._life.end()
                 self._life = _Life(self._arguments)
             return self._life
@@ -153,6 +158,7 @@ def _main(control: int, *arguments: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # the server drains first, and then hangs up
         signal.signal(number, signal.SIG_IGN)
     parent = socket.socket(fileno=control)
+    gc.disable()  # a tenth of the time that PyTorch takes to import
     try:
         backend = _build(*arguments)
     except ModelError as error:
@@ -160,6 +166,8 @@ def _main(control: int, *arguments: str) -> None:
         return
     facts = _Facts(backend.name, backend.dtype, backend.packed, backend.streams)
     pairs = [socket.socketpair() for _ in range(backend.streams)]
+    gc.freeze()  # or the first search for cycles would copy what the processes share
+    gc.enable()
     mine = _fork_others(backend.streams)
     if mine == 0:
         theirs = [pair[0].fileno() for pair in pairs]

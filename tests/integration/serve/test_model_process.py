@@ -1,0 +1,43 @@
+"""The processes of a server's model: killed, and left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import psutil
+
+from tests.integration.serve.server_process import Server, ready
+
+
+def model_processes(server: Server) -> list[psutil.Process]:
+    found = psutil.Process(server.process.pid).children(recursive=True)
+    return [one for one in found if "serve.backends.apart" in one.cmdline()]
+
+
+def test_a_killed_model_process_is_started_anew(model_home: Path) -> None:
+    """Behaviour 10."""
+    with ready(model_home) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+        before = model_processes(server)
+        os.kill(before[0].pid, signal.SIGKILL)
+        answers = [client.post("/embed", json={"inputs": ["one", "two"]}) for _ in range(3)]
+        # The batch that finds the process gone is halved, and its halves find the new one.
+        assert answers[-1].status_code == 200
+        assert {answer.status_code for answer in answers} <= {200, 503}
+        assert client.get("/health").status_code == 200
+        assert model_processes(server) != before
+        code, said = server.end()
+    assert code == 0
+    assert "model process died" in said
+    assert "Traceback" not in said
+
+
+def test_a_killed_server_leaves_no_process(model_home: Path) -> None:
+    with ready(model_home) as server:
+        left = model_processes(server)
+        assert left
+        server.process.kill()
+        _, alive = psutil.wait_procs(left, timeout=10)
+    assert not alive
