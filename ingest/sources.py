@@ -10,23 +10,40 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ingest.objects.address import Address, is_address
+from ingest.objects.listing import list_objects
+from ingest.objects.store import ObjectFacts
 from ragplane.core.errors import InputError, StageError, describe
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Files by source URI, the folders that were listed whole, and what could not be listed."""
+    """Files and objects by source URI, folders that were listed whole, what could not be listed."""
 
     files: Mapping[str, Path]
     complete_folders: tuple[str, ...]
     errors: tuple[StageError, ...] = field(default=())
+    objects: Mapping[str, ObjectFacts] = field(default_factory=dict)
 
 
-def list_sources(paths: Iterable[Path]) -> Listing:
-    """List files and folders (recursively, hidden names and links to folders left out).
+def list_sources(paths: Iterable[str | Path]) -> Listing:
+    """List files, folders (recursively, hidden names and links to folders left out), and what is
+    at s3:// addresses (see list_objects).
 
-    Raises InputError for a path that does not exist.
+    Raises InputError for what does not exist.
     """
+    given = [str(path) for path in paths]
+    local = _list_files(Path(path) for path in given if not is_address(path))
+    remote = list_objects([Address.parse(path) for path in given if is_address(path)])
+    return Listing(
+        local.files,
+        local.complete_folders + remote.complete_folders,
+        local.errors + remote.errors,
+        remote.objects,
+    )
+
+
+def _list_files(paths: Iterable[Path]) -> Listing:
     files: dict[str, Path] = {}
     complete: list[str] = []
     errors: list[StageError] = []

@@ -13,17 +13,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import psutil
 
+from ingest.objects.address import is_address
+from ingest.objects.copies import ObjectCopy
+from ingest.objects.store import ObjectStore
 from ingest.options import ParserSpec
 from ingest.parsed import ParseRequest, ParseResult, RawPage
+from ingest.sources import path_of
 from ragplane.core.errors import StageError, describe
 
 _DOCUMENTS_PER_PROCESS = 500
@@ -64,8 +69,22 @@ class ParserProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._documents = 0
+        self._store: ObjectStore | None = None
         # Not the loop's own threads: there may be more parsers than those, and each waits in one.
         self._thread = ThreadPoolExecutor(1, "parser")
+
+    @asynccontextmanager
+    async def file_of(self, source: str) -> AsyncIterator[Path]:
+        """The file of a source; an object is fetched, and its copy removed at the end of the block.
+
+        A copy is bounded by the limits on memory, since a file is read whole, and on time. Raises
+        StageError, and ConfigError where the object store cannot be asked.
+        """
+        if not is_address(source):
+            yield path_of(source)
+            return
+        with ObjectCopy(source, self._spec.memory_bytes, self._spec.timeout_s) as copy:
+            yield await self._apart(self._fetch, copy)
 
     async def parse(
         self, request: ParseRequest, checkpoints: Checkpoints | None = None
@@ -89,6 +108,12 @@ class ParserProcess:
         """End the process at once, whatever it is doing; a parse under way fails."""
         self._kill()
         self._thread.shutdown(wait=False)
+        if self._store is not None:
+            self._store.close()
+
+    def _fetch(self, copy: ObjectCopy) -> Path:
+        self._store = self._store or ObjectStore()
+        return copy.fetch(self._store)
 
     async def _parse(
         self, request: ParseRequest, checkpoints: Checkpoints

@@ -1,0 +1,1 @@
+"""Documents in an object store that speaks S3."""
