@@ -12,10 +12,11 @@ from statistics import median
 from ingest.aligned import aligned_tables
 from ingest.order import column_regions
 from ingest.parsed import Line, Table
-from ingest.rows import Row, joined_row, rows_of
+from ingest.rows import Row, is_upended, joined_row, rows_of
 from ragplane.core.schema import BBox
 
 _PROSE_CHARACTERS = 18  # in the median line of a column of running text
+_MOST_UPENDED = 0.3  # of the text; where more runs down the page, that is how it is written
 _OCR_MARGIN = 0.15  # of its height: what a recognised box is wider than its text on either side
 _SENTENCE_ENDS = (".", "!", "?", "…", ":", "。", "！", "？", "”", "»", '"')
 
@@ -28,12 +29,15 @@ def arranged(
     """Paragraphs in reading order, and the tables: those `ruled` and those found by their gaps.
 
     `lines` are pieces of text in any order; pieces with a wide gap between them must be apart, as
-    cells are. Those inside a ruled table are its own and left out.
+    cells are. Those inside a ruled table are its own and left out. The few that run up the page, in
+    a margin or at an axis, come last.
     """
-    free = [line for line in lines if line.text.strip() and not _is_inside(line, ruled)]
+    written = [line for line in lines if line.text.strip() and not _is_inside(line, ruled)]
+    aside = _aside(written)
+    free = [line for line in written if line not in aside] if aside else written
     rows = rows_of(free)
     if all(len(row.lines) == 1 for row in rows):  # nothing stands beside anything
-        return tuple(_paragraphs(rows)), tuple(ruled)
+        return (*_paragraphs(rows), *((line,) for line in aside)), tuple(ruled)
     tables = list(ruled)
     used: set[int] = set()
     for region in column_regions(free, _box, width_points, _are_columns):
@@ -44,7 +48,14 @@ def arranged(
     paragraphs: list[Paragraph] = []
     for region in column_regions(rest, _box, width_points):
         paragraphs.extend(_paragraphs(rows_of(region)))
-    return tuple(paragraphs), tuple(tables)
+    return (*paragraphs, *((line,) for line in aside)), tuple(tables)
+
+
+def _aside(lines: Sequence[Line]) -> list[Line]:
+    """The lines that run up the page where most of it is level, from left to right."""
+    upended = sorted(filter(is_upended, lines), key=lambda line: line.bbox)
+    few = sum(len(line.text) for line in upended)
+    return upended if few <= _MOST_UPENDED * sum(len(line.text) for line in lines) else []
 
 
 def _box(line: Line) -> BBox:

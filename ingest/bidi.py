@@ -26,6 +26,11 @@ _STOPS = (".", "!", "?", "؟", ":", "،")
 _MIRRORED = str.maketrans("()[]{}<>«»", ")(][}{><»«")
 
 
+def has_rtl(text: str) -> bool:
+    """Whether any letter of `text` is of a right-to-left script."""
+    return not text.isascii() and _RTL.search(text) is not None
+
+
 def is_rtl(text: str) -> bool:
     """Whether most letters of `text` are of a right-to-left script."""
     if text.isascii():
@@ -73,14 +78,30 @@ def _begins_word(char: str) -> bool:
     return unicodedata.decomposition(char).startswith("<initial>")
 
 
+def places_in_reading_order(visual: str) -> list[int]:
+    """The places of signs that stand from left to right, in the order in which they are read."""
+    return [
+        place
+        for start, end, is_ltr in reversed(_runs(visual))
+        for place in (range(start, end) if is_ltr else reversed(range(start, end)))
+    ]
+
+
 def _reversed(text: str) -> str:
     """A line in visual order turned round, its left-to-right runs kept."""
-    pieces, position = [], 0
-    for run in _LTR_RUN.finditer(text):
-        pieces += [_mirrored(text[position : run.start()]), run.group()]
+    return "".join(
+        text[start:end] if is_ltr else _mirrored(text[start:end])
+        for start, end, is_ltr in reversed(_runs(text))
+    )
+
+
+def _runs(visual: str) -> list[tuple[int, int, bool]]:
+    """(start, end, whether it is read from left to right) of the runs of a right-to-left line."""
+    runs, position = [], 0
+    for run in _LTR_RUN.finditer(visual):
+        runs += [(position, run.start(), False), (run.start(), run.end(), True)]
         position = run.end()
-    pieces.append(_mirrored(text[position:]))
-    return "".join(reversed(pieces))
+    return [*runs, (position, len(visual), False)]
 
 
 def _mirrored(text: str) -> str:

@@ -175,6 +175,8 @@ class _Packer:
         titles = list(dict.fromkeys(part for part in (self._title, *above) if part))
         room = self._limit_tokens - first.tokens
         for prefix in _prefixes(titles if self._contextual else [], header or ""):
+            if len(prefix) > self.limits.characters:
+                continue
             tokens = self._prefix_tokens.get(prefix)
             if tokens is None:
                 tokens = self._prefix_tokens[prefix] = self._tokenizer.count(prefix)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ingest.parsed import Line, RawPage
+from ingest.rows import is_upended
 from ragplane.core.schema import Route
 
 _HEADING_SCALE = 1.12
 _OCR_HEADING_SCALE = 1.4  # the height of a recognised line is a rough measure of its font size
 _HEADING_CHARACTERS = 120
 _HEADING_LINES = 3
+# An amount, perhaps behind a currency: the large print of a chart or a box of figures.
+_AMOUNT = re.compile(r"[^\w\s]{0,2}\s?\d{1,3}(?:(?:,\d{2,3})+|(?:[.'\u2019]\d{3})+)(?:[.,]\d+)?\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class Fonts:
             return 0
         if text.endswith((",", ";")) or not any(char.isalpha() for char in text):
             return 0
+        if _AMOUNT.match(text) or any(map(is_upended, lines)):
+            return 0
         size = round(max(line.font_size_points for line in lines), 1)
         if self.is_large(size, route):
             return 1 + sum(1 for other in self.heading_points if other > size)
@@ -47,6 +53,8 @@ def document_fonts(raw_pages: Sequence[RawPage]) -> Fonts:
     for raw in raw_pages:
         for paragraph in raw.paragraphs:
             for line in paragraph:
+                if is_upended(line):
+                    continue
                 size = round(line.font_size_points, 1)
                 sizes[size] += len(line.text)
                 if raw.route != "ocr":

@@ -18,6 +18,7 @@ from ingest.joining import attested_words, join_lines
 from ingest.parsed import Line, RawPage
 from ingest.placing import OpenTable, insert_rows, table_rows
 from ingest.rows import bounds
+from ingest.shown import as_shown, turned_size
 from ragplane.core.schema import Block, Page
 
 _LIST_ITEM = re.compile(r"(?:[•◦▪‣·○●■□–*-]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s+(?=\S)")
@@ -36,7 +37,7 @@ class _Facts:
 
 
 def blocks_of_pages(raw_pages: Sequence[RawPage]) -> list[Page]:
-    """Pages with their blocks in reading order, furniture left out.
+    """Pages with their blocks in reading order, furniture left out, boxes as the page is shown.
 
     A page that came with its blocks, or with an error, passes as it is.
     """
@@ -66,15 +67,16 @@ def blocks_of_pages(raw_pages: Sequence[RawPage]) -> list[Page]:
 
 
 def _page(raw: RawPage, blocks: Sequence[Block]) -> Page:
+    width, height = turned_size(raw.width_points, raw.height_points, raw.turn)
     return Page(
         number=raw.number,
-        width_points=raw.width_points,
-        height_points=raw.height_points,
+        width_points=width,
+        height_points=height,
         rotation=raw.rotation,
         route=raw.route,
         reason=raw.reason,
         signals=raw.signals,
-        blocks=tuple(block for block in blocks if block.text.strip()),
+        blocks=as_shown([block for block in blocks if block.text.strip()], raw),
         seconds=raw.seconds,
         confidence=raw.confidence,
         vlm_tokens=raw.vlm_tokens,

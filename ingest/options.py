@@ -13,11 +13,11 @@ from ingest.ocr.engines import EngineName
 from ingest.pdf.base import PdfEngine
 from ingest.readers.base import ReadLimits
 from ingest.triage import Thresholds
-from ingest.vlm.client import Endpoint
+from ingest.vlm.base import Endpoint
 from ingest.vlm.session import VlmPolicy
 
 # Rises whenever a reader gives other blocks for the same file.
-READER_VERSION = "2"
+READER_VERSION = "3"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,18 +19,13 @@ _MIN_GUTTER_POINTS = 8.0
 _MIN_COLUMN_SHARE = 0.12  # of the page's width; a sidebar may be as narrow
 
 
-def reading_order(items: Sequence[T], box: Callable[[T], BBox], page_width: float) -> list[T]:
-    """`items` from the first read to the last. Boxes are in points."""
-    return [item for region in column_regions(items, box, page_width) for item in region]
-
-
 def column_regions(
     items: Sequence[T],
     box: Callable[[T], BBox],
     page_width: float,
     may_part: Callable[[list[T], list[T]], bool] = lambda left, right: True,
 ) -> list[list[T]]:
-    """Regions without a gutter, in reading order, each from top to bottom.
+    """Regions without a gutter, in reading order, each from top to bottom. Boxes are in points.
 
     A gutter parts two regions only where `may_part` says so of what stands on its sides.
     """

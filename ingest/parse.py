@@ -14,8 +14,8 @@ from ingest.options import ParserSpec
 from ingest.parsed import ParsedDocument, ParseRequest, ParseResult, RawPage
 from ingest.readers.base import ReadContext
 from ingest.sniff import reader_for
+from ingest.vlm.base import Endpoint, VisionReader
 from ingest.vlm.budget import Budget
-from ingest.vlm.client import HttpVisionReader
 from ingest.vlm.session import VlmSession
 from ragplane.core.errors import StageError, describe
 from ragplane.core.schema import Document, Page
@@ -33,7 +33,7 @@ class Parser:
         self._ocr = LazyOcr(
             lambda: make_engine(spec.options.ocr_engine, spec.ocr_threads, spec.home)
         )
-        self._vision = HttpVisionReader(spec.options.vlm.endpoint) if spec.options.vlm else None
+        self._vision = _vision_reader(spec.options.vlm.endpoint) if spec.options.vlm else None
 
     def parse(
         self,
@@ -90,6 +90,12 @@ class Parser:
             vlm.document_tokens, vlm.tenant_tokens, tenant_spent=request.vlm_tokens_spent
         )
         return VlmSession(self._vision, vlm.policy, budget)
+
+
+def _vision_reader(endpoint: Endpoint) -> VisionReader:
+    from ingest.vlm.client import HttpVisionReader  # its HTTP library takes a while to import
+
+    return HttpVisionReader(endpoint)
 
 
 def read_file(path: Path) -> bytes:

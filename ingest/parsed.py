@@ -74,6 +74,8 @@ class RawPage:
 
     It is what a checkpoint of a page holds: a resumed run takes it from there. `blocks` are those
     of a page that came with its structure (a vision model's Markdown), and stand for `paragraphs`.
+    Size and boxes are those of the page laid for reading: turned clockwise by `turn` degrees (0,
+    90, 180 or 270), then anticlockwise by `skew_degrees` about its middle. `rotation`,
     `confidence`, `vlm_tokens`, `notes` and `error` as in `Page`.
     """
 
@@ -88,6 +90,8 @@ class RawPage:
     paragraphs: tuple[tuple[Line, ...], ...] = ()
     blocks: tuple[Block, ...] = ()
     tables: tuple[Table, ...] = ()
+    turn: int = 0
+    skew_degrees: float = 0.0
     confidence: float | None = None
     vlm_tokens: int = 0
     notes: tuple[Note, ...] = ()

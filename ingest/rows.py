@@ -13,6 +13,7 @@ from ragplane.core.schema import BBox
 _SHARED_HEIGHT = 0.5  # of the lower of two pieces on one baseline
 _MOST_TIMES_TALLER = 3.0  # a taller piece stands beside several rows, and in none
 _ROWS_BACK = 2  # such a piece may stand between two pieces of one row
+_UPENDED = 2.0  # times as high as wide
 _SPACE = 0.15  # of the font size: a smaller gap is inside a word
 
 
@@ -34,6 +35,12 @@ class Row:
         shared = min(self.y1, box.y1) - max(self.y0, box.y0)
         low, high = sorted((self.height, box.y1 - box.y0))
         return shared > _SHARED_HEIGHT * low and high <= _MOST_TIMES_TALLER * low
+
+
+def is_upended(line: Line) -> bool:
+    """Whether a line runs up or down the page."""
+    box = line.bbox
+    return len(line.text.strip()) > 3 and box.y1 - box.y0 > _UPENDED * (box.x1 - box.x0)
 
 
 def rows_of(lines: Sequence[Line]) -> list[Row]:

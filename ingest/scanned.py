@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from ingest.arrange import Paragraph, arranged
-from ingest.ocr import OcrEngine, OcrLine, PageConfidence, Pixels, page_confidence, read_upright
+from ingest.ocr import OcrEngine, OcrLine, Pixels, page_confidence, read_upright
 from ingest.ocr.resolution import base_dpi, finer_dpi
 from ingest.ocr.rules import ruled_strokes
-from ingest.ocr.upright import turned
+from ingest.ocr.upright import laid
 from ingest.parsed import Line, Table
 from ingest.tables import Word, ruled_tables
 from ragplane.core.errors import StageError, describe
@@ -25,15 +25,17 @@ _MIN_CONFIDENCE = 0.5  # below, what was recognised is noise more often than tex
 class Scan:
     """What was read on a page image. Boxes are in points of the page once it is upright.
 
-    `rotation` is how far it was turned for that, clockwise. `confidence` counts every recognised
-    line, also those too doubtful to be kept, which `notes` tells of; None where there was none.
+    `rotation` is how far it was turned for that, clockwise, and `skew_degrees` how far its lines
+    fell to the right before they were made straight. `confidence` counts every line that was
+    found, also those too doubtful to be kept, which `notes` tells of; None where there was none.
     `line_height_pixels` is that of the usual line.
     """
 
     paragraphs: tuple[Paragraph, ...]
     tables: tuple[Table, ...]
     rotation: int
-    confidence: PageConfidence | None
+    skew_degrees: float
+    confidence: float | None
     line_height_pixels: float
     notes: tuple[Note, ...] = ()
 
@@ -56,11 +58,11 @@ def read_page(
     scan = recognised(engine, render(dpi), dpi, page)
     if scan.confidence is None:
         return scan
-    finer = finer_dpi(dpi, scan.confidence.mean, scan.line_height_pixels, size_points, max_pixels)
+    finer = finer_dpi(dpi, scan.confidence, scan.line_height_pixels, size_points, max_pixels)
     if finer is None or min(finer, finest_dpi) <= dpi:
         return scan
     again = recognised(engine, render(min(finer, finest_dpi)), min(finer, finest_dpi), page)
-    better = again.confidence is not None and again.confidence.mean > scan.confidence.mean
+    better = again.confidence is not None and again.confidence > scan.confidence
     return again if better else scan
 
 
@@ -69,24 +71,22 @@ def recognised(engine: OcrEngine, image: Pixels, dpi: float, page: int) -> Scan:
     try:
         upright = read_upright(engine, image)
     except Exception as error:  # errors of ONNX Runtime and OpenCV have no class in common
-        raise StageError("ocr", describe(error), page=page) from error
+        # RapidOCR gives its errors a traceback for a message; the cause says what it was.
+        raise StageError("ocr", describe(error.__cause__ or error), page=page) from error
     kept = [found for found in upright.lines if found.confidence >= _MIN_CONFIDENCE]
     lines = [_line(found, dpi) for found in kept]
-    ruled = _ruled_tables(turned(image, upright.rotation), dpi, upright.skew_degrees, lines)
+    heights = [found.bbox.y1 - found.bbox.y0 for found in upright.lines]
+    ruled = _ruled_tables(laid(image, upright.rotation, upright.skew_degrees), dpi, lines)
     paragraphs, tables = arranged(lines, ruled, upright.width_pixels * 72.0 / dpi)
     return Scan(
         paragraphs=paragraphs,
         tables=tables,
         rotation=upright.rotation,
-        confidence=page_confidence((found.text, found.confidence) for found in upright.lines),
-        line_height_pixels=median([found.bbox.y1 - found.bbox.y0 for found in kept] or [0.0]),
+        skew_degrees=upright.skew_degrees,
+        confidence=page_confidence((found.characters, found.confidence) for found in upright.lines),
+        line_height_pixels=median(heights or [0.0]),
         notes=_notes(len(upright.lines) - len(kept)),
     )
-
-
-def upright_size(width: float, height: float, rotation: int) -> tuple[float, float]:
-    """The size of a page once it is turned, the one that the boxes of its lines refer to."""
-    return (height, width) if rotation in (90, 270) else (width, height)
 
 
 def _line(found: OcrLine, dpi: float) -> Line:
@@ -95,12 +95,10 @@ def _line(found: OcrLine, dpi: float) -> Line:
     return Line(found.text, box, size, confidence=found.confidence)
 
 
-def _ruled_tables(
-    image: Pixels, dpi: float, skew_degrees: float, lines: Sequence[Line]
-) -> list[Table]:
+def _ruled_tables(image: Pixels, dpi: float, lines: Sequence[Line]) -> list[Table]:
     if not lines:
         return []
-    strokes = [_points(box, dpi) for box in ruled_strokes(image, dpi, skew_degrees)]
+    strokes = [_points(box, dpi) for box in ruled_strokes(image, dpi)]
     tables = ruled_tables(strokes, [Word(line.text, line.bbox) for line in lines])
     return [table for table in tables if _filled_share(table) >= _TABLE_FILLED_SHARE]
 

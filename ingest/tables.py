@@ -32,8 +32,8 @@ class Word:
 def ruled_tables(boxes: Sequence[BBox], words: Sequence[Word]) -> list[Table]:
     """Tables whose cells are bounded by rules.
 
-    `boxes` are the strokes and rectangles drawn on the page. A grid needs two rows and two
-    columns; words go to the cell that holds their centre.
+    `boxes` are the strokes and rectangles drawn on the page. A grid needs two rows, and two cells
+    filled beside each other; words go to the cell that holds their centre.
     """
     rules = [edge for box in boxes for edge in _edges(box)]
     tables = [_grid(component, words) for component in _components(rules)]
@@ -97,8 +97,8 @@ def _grid(rules: Sequence[BBox], words: Sequence[Word]) -> Table | None:
     merged = _merged_cells(xs, ys, horizontal + implied, vertical)
     cells = _cells(xs, ys, merged, inside)
     rows = [tuple(row) for row in cells if any(row)]
-    filled_columns = sum(map(any, zip(*rows, strict=True)))
-    if len(rows) < 2 or filled_columns < 2:
+    side_by_side = max((sum(map(bool, row)) for row in rows), default=0)
+    if len(rows) < 2 or side_by_side < 2:
         return None
     return Table(BBox(xs[0], ys[0], xs[-1], ys[-1]), tuple(rows))
 

@@ -59,7 +59,7 @@ def units_of(pages: Sequence[Page], tokenizer: TextTokenizer, limits: Limits) ->
         is_heading = block.kind == "heading"
         if is_heading:
             path = [entry for entry in path if entry[0] < block.level]
-            path.append((block.level, block.text))
+            path.append((block.level, block.text[: limits.characters]))
             heading_path = tuple(text for _, text in path)
         box = None if block.bbox is None else PageBox(page, block.bbox)
         is_header = block.header is not None and block.text == block.header

@@ -1,7 +1,7 @@
 """Recognising text in page images: one seam, two engines behind it, and page orientation."""
 
 from ingest.ocr.base import EngineFactory, LazyOcr, OcrEngine, OcrLine, Pixels
-from ingest.ocr.confidence import PageConfidence, page_confidence
+from ingest.ocr.confidence import page_confidence
 from ingest.ocr.engines import EngineName, make_engine
 from ingest.ocr.rapid import RapidOcrEngine
 from ingest.ocr.upright import OcrPage, legibility, read_upright
@@ -13,7 +13,6 @@ __all__ = [
     "OcrEngine",
     "OcrLine",
     "OcrPage",
-    "PageConfidence",
     "Pixels",
     "RapidOcrEngine",
     "legibility",

@@ -132,4 +132,4 @@ class PaddleOcrEngine:
             text_rec_score_thresh=0.0,  # what is doubtful is the caller's decision
         )
         pieces = zip(found["rec_texts"], found["rec_polys"], found["rec_scores"], strict=True)
-        return [line_of(text, box, float(score)) for text, box, score in pieces if text.strip()]
+        return [line_of(text, box, float(score)) for text, box, score in pieces]

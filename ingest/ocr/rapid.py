@@ -21,21 +21,26 @@ class RapidOcrEngine:
 
     def __init__(self, threads: int) -> None:
         import cv2
+        from rapidocr.utils.process_img import map_boxes_to_original
 
         cv2.setNumThreads(threads)
         self._ocr = _load(threads)
         self._detector = self._ocr._load_det_model()
+        self._to_original = map_boxes_to_original
 
     def recognise(self, image: Pixels) -> list[OcrLine]:
         """See OcrEngine."""
         self._detector.limit_side_len = detection_side_pixels(*image.shape[:2])
-        found = self._ocr(np.ascontiguousarray(image[:, :, ::-1]))  # OpenCV's order is BGR
-        if found.boxes is None:
+        bgr = np.ascontiguousarray(image[:, :, ::-1])  # OpenCV's order
+        prepared, record = self._ocr.preprocess_img(bgr)
+        # Step by step: called as a whole it hides the lines of which it could read nothing.
+        found, _, read, _ = self._ocr.run_ocr_steps(prepared, record)
+        if found.boxes is None or read.txts is None:
             return []
+        boxes = self._to_original(found.boxes, record, *image.shape[:2])
         return [
             line_of(text, corners, float(score))
-            for text, corners, score in zip(found.txts, found.boxes, found.scores, strict=True)
-            if text.strip()
+            for text, corners, score in zip(read.txts, boxes, read.scores, strict=True)
         ]
 
 

@@ -15,14 +15,11 @@ _WINDOW_INCHES = 0.15  # the neighbourhood that ink is darker than
 _CONTRAST = 12
 
 
-def ruled_strokes(image: Pixels, dpi: float, skew_degrees: float) -> list[BBox]:
-    """Straight strokes along the sides of the page, in pixels of the page made straight.
-
-    `skew_degrees` is how far the lines of the image fall to the right.
-    """
+def ruled_strokes(image: Pixels, dpi: float) -> list[BBox]:
+    """Straight strokes along the sides of an upright page, in pixels."""
     import cv2
 
-    grey = _straight(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), skew_degrees)
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     window = 2 * round(_WINDOW_INCHES * dpi / 2) + 1
     ink = cv2.adaptiveThreshold(
         grey, 255, cv2.ADAPTIVE_THRESH_MEAN_C, cv2.THRESH_BINARY_INV, max(3, window), _CONTRAST
@@ -35,16 +32,6 @@ def ruled_strokes(image: Pixels, dpi: float, skew_degrees: float) -> list[BBox]:
         for box in _boxes(cv2.morphologyEx(ink, cv2.MORPH_OPEN, np.ones(shape, np.uint8)))
         if min(box.x1 - box.x0, box.y1 - box.y0) <= thickness
     ]
-
-
-def _straight(grey: Any, skew_degrees: float) -> Any:
-    import cv2
-
-    if not skew_degrees:
-        return grey
-    height, width = grey.shape
-    turn = cv2.getRotationMatrix2D((width / 2, height / 2), skew_degrees, 1.0)
-    return cv2.warpAffine(grey, turn, (width, height), borderValue=255)
 
 
 def _boxes(mask: Any) -> list[BBox]:

@@ -12,6 +12,7 @@ from ingest.ocr.base import OcrEngine, OcrLine, Pixels
 from ragplane.core.schema import BBox
 
 _CONFIDENT = 0.85
+_LEGIBLE = 0.75  # noise reads at about 0.6: a turn that reads no better tells nothing
 _TALL_SHARE = 0.5
 _WINDOW_HEIGHTS = 6.0  # to each side of the longest line: about eight lines to judge a turn by
 _SKEW_MIN_DEGREES = 0.2
@@ -127,12 +128,12 @@ def _best_turn(engine: OcrEngine, image: Pixels, lines: Sequence[OcrLine]) -> in
         best = max(best, (trial, rotation), key=lambda tried: tried[0])
         if best[0] >= _CONFIDENT:
             break
-    return best[1]
+    return best[1] if best[0] >= _LEGIBLE else 0
 
 
 def _window(lines: Sequence[OcrLine], image: Pixels) -> BBox:
     """The longest line with some of what stands around it, within the image."""
-    box = max(lines, key=lambda line: len(line.text)).bbox
+    box = max(lines, key=lambda line: line.characters).bbox
     around = _WINDOW_HEIGHTS * min(_width(box), _height(box))
     height, width = image.shape[:2]
     return BBox(
@@ -149,16 +150,16 @@ def _inside(box: BBox, window: BBox) -> bool:
 
 
 def _mean_confidence(lines: Sequence[OcrLine]) -> float:
-    characters = sum(len(line.text) for line in lines)
-    return sum(line.confidence * len(line.text) for line in lines) / max(1, characters)
+    characters = sum(line.characters for line in lines)
+    return sum(line.confidence * line.characters for line in lines) / max(1, characters)
 
 
 def _tall_share(lines: Sequence[OcrLine]) -> float:
     """Share of the characters that stand in boxes taller than wide."""
-    weighed = [line for line in lines if len(line.text) > 2]
-    characters = sum(len(line.text) for line in weighed)
+    weighed = [line for line in lines if line.characters > 2]
+    characters = sum(line.characters for line in weighed)
     tall = [line for line in weighed if _height(line.bbox) > 1.5 * _width(line.bbox)]
-    return sum(len(line.text) for line in tall) / characters if characters else 0.0
+    return sum(line.characters for line in tall) / characters if characters else 0.0
 
 
 def _width(box: BBox) -> float:
@@ -172,3 +173,16 @@ def _height(box: BBox) -> float:
 def turned(image: Pixels, rotation: int) -> Pixels:
     """The image turned clockwise by a multiple of 90 degrees."""
     return np.ascontiguousarray(np.rot90(image, k=-rotation // 90))
+
+
+def laid(image: Pixels, rotation: int, skew_degrees: float) -> Pixels:
+    """The image as the boxes of its lines lie: turned clockwise, then made straight."""
+    upright = turned(image, rotation)
+    if not skew_degrees:
+        return upright
+    import cv2
+
+    height, width = upright.shape[:2]
+    turn = cv2.getRotationMatrix2D((width / 2, height / 2), skew_degrees, 1.0)
+    paper = (255, 255, 255)
+    return np.asarray(cv2.warpAffine(upright, turn, (width, height), borderValue=paper), np.uint8)

@@ -35,6 +35,17 @@ def multiplied(inner: Matrix, outer: Matrix) -> Matrix:
     )
 
 
+def turn_matrix(turn: int, width: float, height: float) -> Matrix:
+    """The matrix of a page of this size in points that is turned clockwise by `turn` degrees."""
+    matrices: dict[int, Matrix] = {
+        0: (1, 0, 0, 1, 0, 0),
+        90: (0, 1, -1, 0, height, 0),
+        180: (-1, 0, 0, -1, width, height),
+        270: (0, -1, 1, 0, 0, width),
+    }
+    return matrices[turn]
+
+
 def holds_centre(outer: BBox, box: BBox) -> bool:
     """Whether the centre of `box` lies inside `outer`."""
     x, y = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2

@@ -19,17 +19,6 @@ def turn_to_upright(lines: Sequence[TextLine]) -> int:
     return -max(characters, key=lambda direction: characters[direction], default=0) % 360
 
 
-def turn_matrix(turn: int, width: float, height: float) -> Matrix:
-    """The matrix of a page of this size in points that is turned clockwise by `turn` degrees."""
-    matrices: dict[int, Matrix] = {
-        0: (1, 0, 0, 1, 0, 0),
-        90: (0, 1, -1, 0, height, 0),
-        180: (-1, 0, 0, -1, width, height),
-        270: (0, -1, 1, 0, 0, width),
-    }
-    return matrices[turn]
-
-
 def turned(content: PageContent, matrix: Matrix) -> PageContent:
     """The content with all its boxes transformed."""
     return PageContent(

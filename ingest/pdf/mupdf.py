@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ingest.bidi import has_rtl
 from ingest.ocr import Pixels
 from ingest.pdf.base import (
     Annotation,
@@ -23,6 +24,7 @@ from ingest.pdf.base import (
 )
 from ingest.pdf.geometry import Matrix, holding, transformed
 from ingest.pdf.lean import pymupdf
+from ingest.pdf.rtl import spans_in_reading_order
 from ingest.tables import Word
 from ragplane.core.schema import BBox
 
@@ -45,6 +47,7 @@ _NO_ANNOTATIONS = {
     pymupdf.PDF_ANNOT_POPUP,
     pymupdf.PDF_ANNOT_WIDGET,
 }
+_LEVEL = 0.7  # the cosine of a line's angle; of steeper ones the quarter turn counts
 _MAX_PEN_POINTS = 6.0  # a thicker stroke is a rectangle
 _ERRORS = (RuntimeError, ValueError, TypeError, IndexError)  # what the library raises, by and large
 
@@ -130,6 +133,10 @@ class MupdfPage:
         has_images = bool(self._page.get_images())
         flags = _FLAGS if has_images else _FLAGS | pymupdf.TEXT_PRESERVE_IMAGES
         blocks = self._page.get_text("dict", flags=flags, clip=_ANYWHERE)["blocks"]
+        lines = (line for block in blocks if block["type"] == _TEXT for line in block["lines"])
+        if any(has_rtl(span["text"]) for line in lines for span in line["spans"]):
+            blocks = self._page.get_text("rawdict", flags=flags, clip=_ANYWHERE)["blocks"]
+            _order_spans(blocks)
         return blocks, has_images or any(block["type"] == _IMAGE for block in blocks)
 
     def _box(self, box: tuple[float, float, float, float]) -> BBox:
@@ -150,7 +157,7 @@ class MupdfPage:
             for span in raw["spans"]
         ]
         across, down = raw["dir"]
-        quarter = 0 if across > 0.7 else 180 if across < -0.7 else 90 if down > 0 else 270
+        quarter = 0 if across > _LEVEL else 180 if across < -_LEVEL else 90 if down > 0 else 270
         return TextLine(spans, self._box(raw["bbox"]), (quarter + self.rotation) % 360)
 
     def _shape(self, raw: dict[str, Any]) -> Shape:
@@ -239,6 +246,14 @@ def _chain(first: Any) -> Iterator[Any]:
 
 def _is_ticked(widget: Any) -> bool:
     return widget.field_value not in (None, "", "Off", False)
+
+
+def _order_spans(blocks: Sequence[dict[str, Any]]) -> None:
+    """Give the spans of `rawdict` their text, as it is read."""
+    for block in blocks:
+        for line in block.get("lines", ()):
+            is_level = line["dir"][0] > _LEVEL
+            line["spans"] = spans_in_reading_order(line["spans"], is_level=is_level)
 
 
 def _without_pen(box: BBox) -> BBox:

@@ -12,6 +12,7 @@ import pypdfium2.raw as pdfium_c
 from ingest.pdf.base import UNMAPPED, PdfError, TextLine, TextSpan
 from ingest.pdf.geometry import Matrix, bounds, holding, transformed
 from ingest.pdf.pdfium_objects import PageObjects, TextFacts, address
+from ingest.pdf.rtl import Glyph, united
 from ingest.tables import Word
 from ragplane.core.schema import BBox
 
@@ -40,7 +41,7 @@ def page_characters(page: Any, to_shown: Matrix, objects: PageObjects) -> list[C
         raw = [_character(text_page, index, to_shown, objects) for index in range(count)]
     finally:
         pdfium_c.FPDFText_ClosePage(text_page)
-    return _with_covers(raw, objects)
+    return _with_covers(_with_whole_ligatures(raw), objects)
 
 
 def _character(text_page: Any, index: int, to_shown: Matrix, objects: PageObjects) -> Character:
@@ -55,6 +56,20 @@ def _character(text_page: Any, index: int, to_shown: Matrix, objects: PageObject
     pdfium_c.FPDFText_GetLooseCharBox(text_page, index, rect)
     box = transformed((rect.left, rect.bottom, rect.right, rect.top), to_shown)
     return Character(text, box, facts, "")
+
+
+def _with_whole_ligatures(characters: Sequence[Character]) -> list[Character]:
+    whole: list[Character] = []
+    for character in characters:
+        last = whole[-1] if whole else None
+        one = None
+        if last and last.facts and character.facts and not character.text.isascii():
+            one = united(Glyph(last.text, last.bbox), Glyph(character.text, character.bbox))
+        if last and one:
+            whole[-1] = last._replace(text=one.text)
+        else:
+            whole.append(character)
+    return whole
 
 
 def _mapped(code: int) -> str:

@@ -12,11 +12,12 @@ from PIL import Image, UnidentifiedImageError
 
 from ingest.layout import blocks_of_pages
 from ingest.ocr.resolution import base_dpi
-from ingest.ocr.upright import turned
+from ingest.ocr.upright import laid
 from ingest.parsed import ParsedDocument, RawPage
 from ingest.readers.base import ReadContext, title_or_name
 from ingest.readers.frames import Frame, TooManyPixelsError, decoded, own_pixel_limit
-from ingest.scanned import read_page, upright_size
+from ingest.scanned import read_page
+from ingest.shown import turned_size
 from ragplane.core.errors import StageError
 from ragplane.core.schema import PageSignals
 
@@ -101,7 +102,7 @@ def _read(frame: Frame, number: int, started: float, context: ReadContext) -> Ra
     scan = read_page(
         context.ocr, render, size, context.limits.pixels, number, finest_dpi=frame.finest_dpi
     )
-    width, height = upright_size(*size, scan.rotation)
+    width, height = turned_size(*size, scan.rotation)
     page = RawPage(
         number=number,
         width_points=width,
@@ -113,10 +114,12 @@ def _read(frame: Frame, number: int, started: float, context: ReadContext) -> Ra
         seconds=time.perf_counter() - started,
         paragraphs=scan.paragraphs,
         tables=scan.tables,
-        confidence=scan.confidence.mean if scan.confidence else None,
+        turn=scan.rotation,
+        skew_degrees=scan.skew_degrees,
+        confidence=scan.confidence,
         notes=scan.notes,
     )
     if context.vlm is None:
         return page
     dpi = min(base_dpi(*size, context.limits.pixels), frame.finest_dpi)
-    return context.vlm.improve(page, turned(frame.at(dpi), scan.rotation))
+    return context.vlm.improve(page, laid(frame.at(dpi), page.turn, page.skew_degrees))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from ingest.arrange import Paragraph
 from ingest.layout import blocks_of_pages
-from ingest.ocr import PageConfidence, page_confidence
+from ingest.ocr import page_confidence
 from ingest.ocr.resolution import base_dpi
-from ingest.ocr.upright import turned as turned_image
+from ingest.ocr.upright import laid
 from ingest.parsed import Line, ParsedDocument, RawPage, Table
 from ingest.pdf.base import (
     EncryptedError,
@@ -20,13 +20,15 @@ from ingest.pdf.base import (
     open_pdf,
 )
 from ingest.pdf.forms import annotation_notes, with_fields, without_annotations
+from ingest.pdf.geometry import turn_matrix
 from ingest.pdf.hidden import quarantine
-from ingest.pdf.lines import turn_matrix, turn_to_upright, turned
+from ingest.pdf.lines import turn_to_upright, turned
 from ingest.pdf.page_text import PageText, read_structure, read_text
 from ingest.pdf.regions import may_hold_text, new_lines, scanned_regions
 from ingest.pdf.signals import measure
 from ingest.readers.base import ReadContext, title_or_name
-from ingest.scanned import read_page, recognised, upright_size
+from ingest.scanned import read_page, recognised
+from ingest.shown import turned_size
 from ingest.triage import Decision, decide
 from ragplane.core.errors import StageError
 from ragplane.core.schema import BBox, Note, PageSignals
@@ -98,17 +100,18 @@ class _Measured:
 
     @property
     def width_points(self) -> float:
-        return upright_size(self.page.width_points, self.page.height_points, self.turn)[0]
+        return turned_size(self.page.width_points, self.page.height_points, self.turn)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What was read on a page. `turn` as in `_Measured`, for a scan that lay on its side."""
+    """What was read on a page. `turn` and `skew_degrees` as in `RawPage`."""
 
     paragraphs: tuple[Paragraph, ...] = ()
     tables: tuple[Table, ...] = ()
     turn: int = 0
-    confidence: PageConfidence | None = None
+    skew_degrees: float = 0.0
+    confidence: float | None = None
     notes: tuple[Note, ...] = ()
 
 
@@ -130,7 +133,7 @@ def _read_page(file: PdfFile, number: int, context: ReadContext) -> RawPage:
 
 def _raw_page(measured: _Measured, body: _Body, error: StageError | None = None) -> RawPage:
     page = measured.page
-    width, height = upright_size(page.width_points, page.height_points, body.turn)
+    width, height = turned_size(page.width_points, page.height_points, body.turn)
     return RawPage(
         number=measured.number,
         width_points=width,
@@ -142,7 +145,9 @@ def _raw_page(measured: _Measured, body: _Body, error: StageError | None = None)
         seconds=0.0,
         paragraphs=body.paragraphs,
         tables=body.tables,
-        confidence=body.confidence.mean if body.confidence else None,
+        turn=body.turn,
+        skew_degrees=body.skew_degrees,
+        confidence=body.confidence,
         notes=measured.notes + body.notes,
         error=error,
     )
@@ -161,7 +166,7 @@ def _measure(page: PdfPage, number: int, context: ReadContext) -> _Measured:
     turn = turn_to_upright(content.lines)
     if turn:
         content = turned(content, turn_matrix(turn, width, height))
-    signals = measure(content, *upright_size(width, height, turn), page.rotation)
+    signals = measure(content, *turned_size(width, height, turn), page.rotation)
     decision = decide(signals, context.thresholds)
     notes = hidden + annotation_notes(annotations)
     return _Measured(page, number, content, notes, signals, decision, turn)
@@ -180,7 +185,7 @@ def _read(measured: _Measured, context: ReadContext) -> _Body:
         paragraphs, tables = read_structure(page, content, lines, width, structure)
     else:
         paragraphs, tables = _read_layer(measured, lines)
-    return _Body(paragraphs, tables, measured.turn, confidence, notes)
+    return _Body(paragraphs, tables, turn=measured.turn, confidence=confidence, notes=notes)
 
 
 def _recognise(measured: _Measured, context: ReadContext) -> _Body:
@@ -189,12 +194,19 @@ def _recognise(measured: _Measured, context: ReadContext) -> _Body:
     scan = read_page(context.ocr, page.render, size, context.limits.pixels, measured.number)
     is_scan = measured.signals.image_coverage >= context.thresholds.scan_image_coverage
     if scan.paragraphs or scan.tables or is_scan:
-        return _Body(scan.paragraphs, scan.tables, scan.rotation, scan.confidence, scan.notes)
+        return _Body(
+            paragraphs=scan.paragraphs,
+            tables=scan.tables,
+            turn=scan.rotation,
+            skew_degrees=scan.skew_degrees,
+            confidence=scan.confidence,
+            notes=scan.notes,
+        )
     # Letters that the OCR does not know, say: a doubtful layer is more than nothing.
     paragraphs, tables = _read_layer(measured, [])
     kept = Note("degraded", "ocr: nothing was recognised; the text layer is kept")
     notes = (*scan.notes, kept) if paragraphs or tables else scan.notes
-    return _Body(paragraphs, tables, measured.turn, scan.confidence, notes)
+    return _Body(paragraphs, tables, turn=measured.turn, confidence=scan.confidence, notes=notes)
 
 
 def _read_layer(measured: _Measured, lines: list[Line]) -> PageText:
@@ -212,12 +224,12 @@ def _second_reading(
         return raw
     page = measured.page
     dpi = base_dpi(page.width_points, page.height_points, context.limits.pixels)
-    return context.vlm.improve(raw, turned_image(page.render(dpi), body.turn))
+    return context.vlm.improve(raw, laid(page.render(dpi), raw.turn, raw.skew_degrees))
 
 
 def _recognise_regions(
     measured: _Measured, context: ReadContext
-) -> tuple[list[Line], PageConfidence | None, tuple[Note, ...]]:
+) -> tuple[list[Line], float | None, tuple[Note, ...]]:
     """Lines of images with text of their own on a page that is otherwise text."""
     page, content, limits = measured.page, measured.content, context.thresholds
     box = BBox(0, 0, page.width_points, page.height_points)
@@ -232,7 +244,11 @@ def _recognise_regions(
         if may_hold_text(image):
             scan = recognised(context.ocr, image, dpi, measured.number)
             found = [line for paragraph in scan.paragraphs for line in paragraph]
-            lines.extend(new_lines(found, region, content.lines) if scan.rotation == 0 else ())
+            if scan.rotation == 0:
+                lines.extend(new_lines(found, region, content.lines))
+            elif found:
+                lying = f"ocr: lines of a picture that lies on its side, left out: {len(found)}"
+                notes += (Note("degraded", lying, region),)
             notes += scan.notes
-    found_texts = ((line.text, line.confidence or 0.0) for line in lines)
-    return lines, page_confidence(found_texts), notes
+    sure = [(len(line.text), line.confidence or 0.0) for line in lines]
+    return lines, page_confidence(sure), notes

@@ -134,6 +134,14 @@ def test_table_in_a_column_is_found_beside_running_text() -> None:
     ] * 7
 
 
+def test_text_that_runs_up_the_margin_comes_last() -> None:
+    """Behaviour 12: it stands beside all of the page, and cuts none of its paragraphs."""
+    rows = [f"row {n:02d} of the text, long enough to fill its line" for n in range(12)]
+    lines = [piece(row, 100, 100 + 14 * n) for n, row in enumerate(rows)]
+    margin = Line("doc:1234.5678 [x.Y] 21 Jun", BBox(30, 120, 50, 250), 20)
+    assert texts_of([*lines, margin]) == [rows, [margin.text]]
+
+
 def test_a_tall_piece_beside_several_rows_joins_none_of_them() -> None:
     """Behaviour 12: text that runs up the margin."""
     rows = [Line(f"row {n} of the text", BBox(100, 20 * n, 300, 20 * n + 12), 10) for n in range(6)]

@@ -303,6 +303,20 @@ def test_unbroken_megabyte_is_cut_quickly_to_chunks_of_sane_length(
     assert not any(one.text.startswith("\u0301") for one in chunks)
 
 
+@pytest.mark.parametrize("kind", ["heading", "table"])
+def test_unbroken_megabyte_above_a_chunk_does_not_stand_in_its_prefix(
+    chunk: MakeChunks, kind: str
+) -> None:
+    """Behaviour 16: it is one unknown token to the tokenizer, and a megabyte to everybody else."""
+    long = "x" * 1_000_000
+    row = Block("table_row", "| 1 | 2 |", header=long)
+    above = heading(long) if kind == "heading" else Block("table_row", long, header=long)
+    chunks = chunk(above, paragraph("Below.") if kind == "heading" else row, limit=128)
+    assert "".join(texts(chunks)).startswith(long)
+    assert max(len(one.embedded_text) for one in chunks) <= 2 * 16 * 128
+    assert max(len(title) for one in chunks for title in one.heading_path or ("",)) <= 16 * 128
+
+
 def test_time_grows_with_the_length_of_the_document(tokenizer: TextTokenizer) -> None:
     """Behaviour 16."""
 

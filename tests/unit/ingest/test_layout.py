@@ -149,11 +149,30 @@ def test_heading_levels_follow_the_sizes_and_bold_comes_last() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["word " * 30, "42", "a clause that goes on,"], ids=["long", "number", "clause"]
+    "text",
+    ["word " * 30, "42", "a clause that goes on,", "€ 17,81,841 crore", "1.250.000 Euro"],
+    ids=["long", "number", "clause", "amount", "amount with dots"],
 )
 def test_large_text_that_is_no_heading(text: str) -> None:
     [blocks] = blocks_of(raw_page(line(text, size=20), line(BODY * 5)))
     assert blocks[0].kind == "paragraph"
+
+
+@pytest.mark.parametrize("text", ["1.10 Costs", "2031 in figures", "ISO 27001", "3,5 Grad"])
+def test_large_text_with_a_number_is_a_heading(text: str) -> None:
+    [blocks] = blocks_of(raw_page(line(text, size=20), line(BODY * 5)))
+    assert blocks[0].kind == "heading"
+
+
+def test_text_that_runs_up_the_margin_is_no_heading_and_makes_no_level() -> None:
+    """Behaviour 12."""
+    margin = Line("doc:1234.5678 21 Jun", BBox(20, 200, 44, 500), 24)
+    [blocks] = blocks_of(raw_page(line("Title", size=16), line(BODY * 5), margin))
+    assert [(block.kind, block.level) for block in blocks] == [
+        ("heading", 1),
+        ("paragraph", 0),
+        ("paragraph", 0),
+    ]
 
 
 def test_recognised_page_needs_a_larger_difference() -> None:

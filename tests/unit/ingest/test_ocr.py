@@ -151,16 +151,53 @@ def test_skew_is_that_of_most_of_the_long_lines() -> None:
     assert skew_degrees([]) == 0
 
 
-def test_page_confidence_is_the_mean_and_that_of_the_worst_tenth() -> None:
-    """Behaviour 3: mean and low-tail confidence."""
-    confidence = page_confidence([("x" * 90, 1.0), ("x" * 5, 0.5), ("x" * 5, 0.3)])
-    assert confidence is not None
-    assert confidence.mean == pytest.approx(0.94)
-    assert confidence.low_tail == pytest.approx(0.4)
-    even = page_confidence([("one line", 0.8)])
-    assert even is not None
-    assert (even.mean, even.low_tail) == pytest.approx((0.8, 0.8))
-    assert page_confidence([("", 0.9)]) is None
+def test_page_confidence_is_the_mean_over_characters() -> None:
+    """Behaviour 3."""
+    assert page_confidence([(90, 1.0), (5, 0.5), (5, 0.3)]) == pytest.approx(0.94)
+    assert page_confidence([]) is None
+
+
+SIDES = [(0, 0), (600, 0), (600, 30), (0, 30)]
+
+
+@pytest.mark.parametrize("text", ["", " ", ".", ". .   .", "3 3  3."])
+def test_line_with_next_to_nothing_read_in_it_counts_as_unread(text: str) -> None:
+    """Behaviour 3: engines are sure of the few signs that they know of a foreign script."""
+    line = line_of(text, SIDES, 0.98)
+    assert (line.text, line.confidence) == ("", 0.0)
+    assert line.characters == pytest.approx(53, abs=1)  # that it has room for
+
+
+@pytest.mark.parametrize(
+    ("text", "corners"),
+    [
+        ("7", [(0, 0), (24, 0), (24, 16), (0, 16)]),
+        ("A letter s p a c e d title", SIDES),
+        ("港口每天早上七点开放", SIDES),
+        ("a tall line of text", [(0, 0), (30, 0), (30, 400), (0, 400)]),
+    ],
+)
+def test_line_that_was_read_is_kept(text: str, corners: list[tuple[float, float]]) -> None:
+    line = line_of(text, corners, 0.98)
+    assert (line.text, line.confidence, line.characters) == (text, 0.98, len(text))
+
+
+def test_page_that_reads_no_better_turned_is_not_turned() -> None:
+    """Behaviours 3 and 11: one sign among unread lines tells nothing of how a page lies."""
+
+    class Signs:
+        calls = 0
+
+        def recognise(self, image: Pixels) -> list[OcrLine]:
+            self.calls += 1
+            unread = [
+                line_of("", [(0, y), (600, y), (600, y + 30), (0, y + 30)], 0) for y in (0, 90)
+            ]
+            return [*unread, OcrLine(".", BBox(0, 200, 10, 230), 0.9)] if self.calls > 1 else unread
+
+    engine = Signs()
+    assert read_upright(engine, PAGE).rotation == 0
+    assert engine.calls == 2
 
 
 def test_page_too_large_for_the_budget_is_recognised_at_fewer_dots() -> None:

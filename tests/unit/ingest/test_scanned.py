@@ -9,7 +9,7 @@ import pytest
 
 from ingest.ocr import OcrLine, Pixels
 from ingest.parsed import Line
-from ingest.scanned import Scan, read_page, recognised, upright_size
+from ingest.scanned import Scan, read_page, recognised
 from ragplane.core.errors import StageError
 from ragplane.core.schema import BBox
 
@@ -81,10 +81,20 @@ def test_doubtful_lines_are_left_out_noted_and_count_as_doubt() -> None:
     """Behaviour 3: what was lost lowers the confidence of the page."""
     scan = scan_of(found("sure thing", 100, 200, score=1.0), found("smudges...", 100, 240, score=0))
     assert texts(scan.paragraphs) == [["sure thing"]]
-    assert scan.confidence is not None
-    assert (scan.confidence.mean, scan.confidence.low_tail) == (0.5, 0.0)
+    assert scan.confidence == 0.5
     [note] = scan.notes
     assert (note.kind, note.text) == ("degraded", "lines left out that OCR could not read: 1")
+
+
+def test_lines_that_could_not_be_read_count_by_the_room_they_take() -> None:
+    """Behaviour 3: a page half in a script that the engine does not know is no sure page."""
+    unread = OcrLine("", BBox(100, 240, 250, 270), 0.0)
+    scan = scan_of(found("sure thing", 100, 200, score=1.0), unread)
+    assert texts(scan.paragraphs) == [["sure thing"]]
+    assert scan.confidence is not None
+    assert scan.confidence == pytest.approx(10 / 23, abs=0.01)
+    assert [note.text for note in scan.notes] == ["lines left out that OCR could not read: 1"]
+    assert scan.line_height_pixels == 30
 
 
 def test_page_without_text_has_no_confidence_and_no_notes() -> None:
@@ -92,12 +102,18 @@ def test_page_without_text_has_no_confidence_and_no_notes() -> None:
     assert (scan.paragraphs, scan.tables, scan.confidence, scan.notes) == ((), (), None, ())
 
 
-@pytest.mark.parametrize(
-    ("rotation", "size"), [(0, (3, 4)), (90, (4, 3)), (180, (3, 4)), (270, (4, 3))]
-)
-def test_size_of_a_turned_page(rotation: int, size: tuple[float, float]) -> None:
-    """Behaviour 11."""
-    assert upright_size(3, 4, rotation) == size
+def test_error_that_an_engine_wrapped_is_named_by_its_cause() -> None:
+    """Behaviour 25: as RapidOCR raises, with a traceback for a message."""
+
+    class Wrapping:
+        def recognise(self, image: Pixels) -> list[OcrLine]:
+            try:
+                raise MemoryError("no room for the page")
+            except MemoryError as error:
+                raise RuntimeError("Traceback (most recent call last):\n  ...") from error
+
+    with pytest.raises(StageError, match="MemoryError: no room for the page"):
+        recognised(Wrapping(), np.zeros((10, 10, 3), np.uint8), 72, 7)
 
 
 def test_engine_that_fails_is_named_with_its_page() -> None:

@@ -70,6 +70,11 @@ def test_grid_that_holds_one_filled_column_is_no_table() -> None:
     assert ruled_tables(lines(), words_in([("a",), ("b",), ("c",)])) == []
 
 
+def test_grid_without_two_cells_filled_side_by_side_is_no_table() -> None:
+    """Behaviour 13: boxes with a label and a remark in opposite corners."""
+    assert ruled_tables(lines(), words_in([("a", ""), ("", "b"), ("c", "")])) == []
+
+
 def test_words_of_a_cell_are_joined_and_empty_rows_left_out() -> None:
     words = words_in([("Item", "Price"), (), ("Desk", "80")])
     words.append(Word("lamp", BBox(145, 144, 180, 156)))

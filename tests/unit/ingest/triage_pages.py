@@ -17,6 +17,8 @@ import numpy as np
 import pymupdf
 
 from ragplane.core.schema import Route
+from tests.unit.ingest.arabic import SENTENCES as ARABIC
+from tests.unit.ingest.arabic import arabic, by_letters
 from tests.unit.ingest.pages import Style, document, paragraph
 from tests.unit.ingest.pdf.conftest import picture
 from tests.unit.ingest.scans import render
@@ -234,6 +236,22 @@ _EASTERN = script(
 )
 _CHINESE = script("港口每年公布记录。", "委员会批准了新的码头。", "雾使渡轮延误了三十分钟。")
 _HEBREW = script("הנמל פתוח כל יום.", "הוועדה אישרה את הרציף החדש בשנת 2031.")
+
+
+def arabic_page(*, letters: bool) -> Make:
+    """A page of Arabic whose layer has presentation forms, or the plain letters."""
+
+    def make(random: Random) -> bytes:
+        content = drawn(_arabic)(random)
+        return by_letters(content) if letters else content
+
+    return make
+
+
+def _arabic(page: Any, random: Random) -> None:
+    arabic(*random.choices(ARABIC, k=random.randint(4, 25)))(page)
+
+
 _CYRILLIC = script("Начальник порта записал прибытие.", "Туман задержал паром.", "Склад закрыт.")
 _WESTERN = script(
     "Zażółć gęślą jaźń w porcie.", "Příliš žluťoučký kůň úpěl.", "Gemi limana geldi, sis vardı."
@@ -255,6 +273,8 @@ READABLE = (
     PageKind("Japanese", "text", drawn(_EASTERN)),
     PageKind("Chinese", "text", drawn(_CHINESE)),
     PageKind("Hebrew", "text", drawn(_HEBREW)),
+    PageKind("Arabic in presentation forms", "text", arabic_page(letters=False)),
+    PageKind("Arabic in letters", "text", arabic_page(letters=True)),
     PageKind("Cyrillic", "text", drawn(_CYRILLIC)),
     PageKind("Polish, Czech, Turkish", "text", drawn(_WESTERN)),
     PageKind("few unmapped glyphs", "text", drawn(unmapped)),

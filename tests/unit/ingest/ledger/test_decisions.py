@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.ledger.decisions import (
-    after_failure,
     after_release,
     fresh_ids,
     is_below,
@@ -129,14 +128,6 @@ async def test_a_taken_id_is_passed_over() -> None:
     assert ids["b"] == rounds[0][1]
     assert ids["a"] == rounds[2][0]
     assert [len(asked) for asked in rounds] == [2, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("attempts", "retry_in_s", "status"),
-    [(1, 0.0, "pending"), (2, 5.0, "pending"), (3, 5.0, "failed"), (1, None, "failed")],
-)
-def test_after_a_failure(attempts, retry_in_s, status) -> None:
-    assert after_failure(attempts, 3, retry_in_s) == status
 
 
 @pytest.mark.parametrize("status", _STATUSES)

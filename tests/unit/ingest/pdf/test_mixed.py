@@ -12,6 +12,7 @@ from ingest.ocr import OcrLine, Pixels
 from ingest.parsed import ParsedDocument
 from ragplane.core.schema import BBox
 from tests.unit.ingest.pdf.conftest import picture, printed
+from tests.unit.ingest.readers.engines import SidewaysEngine
 
 MakePdf = Callable[..., bytes]
 Read = Callable[..., ParsedDocument]
@@ -56,6 +57,19 @@ def test_only_the_scanned_region_is_recognised_and_put_in_its_place(
     assert box is not None
     assert box == pytest.approx((81.6, 214.4, 264, 228.8), abs=1)
     assert page.confidence == pytest.approx(0.9)
+
+
+def test_picture_that_lies_on_its_side_is_told(make_pdf: MakePdf, read: Read) -> None:
+    """Behaviours 3 and 5: nothing is dropped in silence."""
+    draw = picture((72, 200, 272, 460), printed(400, 520))
+    [page] = read(make_pdf(page_around(draw)), engine=SidewaysEngine()).pages
+    assert [block.text.split()[0] for block in page.blocks] == ["Above", "Below"]
+    [note] = page.notes
+    assert (note.kind, note.text) == (
+        "degraded",
+        "ocr: lines of a picture that lies on its side, left out: 1",
+    )
+    assert note.bbox == pytest.approx((72, 200, 272, 460), abs=1)
 
 
 def test_recognised_line_that_the_page_has_as_text_is_not_doubled(

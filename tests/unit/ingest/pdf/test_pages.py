@@ -276,15 +276,15 @@ def test_turned_page_is_read_upright_with_boxes_as_shown(
         assert block.bbox.x1 - block.bbox.x0 > 4 * (block.bbox.y1 - block.bbox.y0)
 
 
-def test_sideways_scan_has_the_size_and_the_boxes_of_the_turned_page(
+def test_sideways_scan_keeps_the_size_and_has_the_boxes_of_the_page_as_shown(
     make_pdf: MakePdf, read: Read, scan: Draw
 ) -> None:
+    """Behaviour 11."""
     [page] = read(make_pdf(scan), engine=SidewaysEngine()).pages
     assert page.rotation == 90
-    assert (page.width_points, page.height_points) == (842, 595)
+    assert (page.width_points, page.height_points) == (595, 842)
     [block] = page.blocks
-    assert block.bbox is not None
-    assert block.bbox.x1 == pytest.approx(842 - 10 * 72 / 150, abs=1)
+    assert block.bbox == pytest.approx((4.8, 4.8, 19.2, 842 - 4.8), abs=1)
     assert block.confidence == 0.97
 
 
@@ -358,12 +358,12 @@ def test_text_that_runs_upwards_is_read_upright(make_pdf: MakePdf, read: Read) -
             page.insert_text((100 + 60 * column, 700), content, rotate=90)
 
     [page] = read(make_pdf(sideways)).pages
-    assert (page.rotation, page.width_points, page.height_points) == (90, 842, 595)
+    assert (page.rotation, page.width_points, page.height_points) == (90, 595, 842)
     assert texts(page) == ["First line here.", "Second line here."]
     for block, baseline in zip(page.blocks, (100, 160), strict=True):
         assert block.bbox is not None
-        assert block.bbox.x0 == pytest.approx(842 - 700, abs=2)
-        assert block.bbox.y0 < baseline < block.bbox.y1
+        assert block.bbox.y1 == pytest.approx(700, abs=2)
+        assert block.bbox.x0 < baseline < block.bbox.x1
 
 
 # Resuming

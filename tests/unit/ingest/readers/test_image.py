@@ -75,10 +75,13 @@ def test_orientation_note_of_a_photograph_is_followed(read: Read, ocr: Any) -> N
     assert ocr.images[0].shape == (600, 300, 3)
 
 
-def test_sideways_image_has_the_size_of_the_turned_page(read: Read) -> None:
+def test_sideways_image_keeps_its_size_and_boxes_lie_on_it_as_shown(read: Read) -> None:
+    """Behaviour 11."""
     [page] = read(encoded(blank_image(300, 600), "PNG"), engine=SidewaysEngine()).pages
     assert page.rotation == 90
-    assert (page.width_points, page.height_points) == (288, 144)
+    assert (page.width_points, page.height_points) == (144, 288)
+    [block] = page.blocks
+    assert block.bbox == pytest.approx((4.8, 4.8, 19.2, 283.2), abs=0.1)  # up the left side
 
 
 def test_large_image_is_scaled_down_and_its_page_is_not(read: Read, ocr: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ingest.parsed import RawPage, Table
-from ingest.vlm.base import VlmFailure, VlmOptions
+from ingest.vlm.base import VlmAnswer, VlmFailure, VlmOptions
 from ingest.vlm.budget import Budget
 from ingest.vlm.fake import FakeVisionReader
 from ingest.vlm.read import Clock, call_estimate
@@ -94,6 +94,16 @@ def test_over_budget_the_page_is_degraded_and_nothing_is_asked() -> None:
     assert len(reader.calls) == 2
     assert "the document's budget of" in note_of(pages[2])
     assert document.budget.document_spent == sum(page.vlm_tokens for page in pages)
+
+
+def test_a_page_costs_what_counts_against_the_budget_also_where_no_bill_came() -> None:
+    """Behaviours 3 and 7: else a server that tells no usage would be free."""
+    silent = VlmAnswer(ANSWER, "stop", None, None)
+    document = session(FakeVisionReader(silent))
+    page = document.improve(ocr_page(UNSURE), IMAGE)
+    assert page.route == "vlm"
+    assert page.vlm_tokens == document.budget.tenant_spent > 0
+    assert "0 billed" in page.reason
 
 
 def test_a_server_that_is_gone_is_not_waited_for_again() -> None:
