@@ -34,13 +34,17 @@ from ragplane.render_ingest import (
 )
 
 if TYPE_CHECKING:
-    from ingest.ledger.records import LedgerStatus
+    from collections.abc import Sequence
+
+    from ingest.ledger.records import LedgerStatus, Run
     from ragplane.plane import Plane
     from retrieval.stores.base import CorpusStatus
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders to read.")],
+    paths: Annotated[
+        list[str], typer.Argument(help="Files, folders and s3://bucket/prefix to read.")
+    ],
     corpus: Corpus,
     tenant: Tenant = DEFAULT_TENANT,
     workers: Workers = None,
@@ -49,8 +53,9 @@ def ingest(
     """Read documents into a corpus.
 
     Files that did not change are left alone, changed ones replace their chunks, and files that
-    are gone from a given folder are removed. Exit code 0: all read; 3: some failed; 1: the run
-    failed; 2: wrong use.
+    are gone from a given folder are removed. An s3:// address is a folder or an object of any
+    S3-compatible store (AWS_ENDPOINT_URL and the other AWS_* variables). Exit code 0: all read;
+    3: some failed; 1: the run failed; 2: wrong use.
     """
 
     async def work(plane: Plane) -> int:
@@ -125,11 +130,13 @@ class _Status(NamedTuple):
     corpus: str
     held: CorpusStatus | None
     ledger: LedgerStatus
+    runs: Sequence[Run]
 
 
 async def _status(plane: Plane, corpus: str, tenant: str) -> _Status:
     held = await plane.status(corpus=corpus, tenant=tenant)
-    return _Status(corpus, held, await plane.progress(corpus=corpus, tenant=tenant))
+    ledger = await plane.progress(corpus=corpus, tenant=tenant)
+    return _Status(corpus, held, ledger, await plane.runs(corpus=corpus, tenant=tenant))
 
 
 def triage(

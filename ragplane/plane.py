@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ingest.ledger.records import LedgerStatus, PageRow
+from ingest.ledger.records import LedgerStatus, PageRow, Run
 from ingest.sources import source_of
 from pipelines.answering import Answerer
 from pipelines.ingestion.maintenance import (
@@ -19,10 +19,10 @@ from pipelines.ingestion.maintenance import (
     require_corpus,
     verify_corpus,
 )
-from pipelines.ingestion.opening import open_parts
-from pipelines.ingestion.parts import Parts
+from pipelines.ingestion.opening import open_holdings, open_parts
+from pipelines.ingestion.parts import Holdings, Parts
 from pipelines.ingestion.reembed import ReembedReport, drop_unused, reembed_corpus
-from pipelines.ingestion.report import IngestReport, Progress
+from pipelines.ingestion.report import IngestReport, Progress, Silent
 from pipelines.ingestion.run import Ingestion
 from ragplane.core.config import DEFAULT_BUDGET_TOKENS, DEFAULT_TENANT, Settings, load_settings
 from ragplane.core.cpu import available_cpus
@@ -40,16 +40,6 @@ from serve.local import LocalEncoder
 
 if TYPE_CHECKING:
     from ragplane.blocking import SyncPlane
-
-
-class _Silent:
-    """Progress for nobody."""
-
-    def start(self, documents: int) -> None:
-        """See Progress."""
-
-    def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None:
-        """See Progress."""
 
 
 class Plane:
@@ -110,7 +100,7 @@ class Plane:
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> IngestReport:
-        """Bring `corpus` up to date with files and folders; see IngestReport for what comes back.
+        """Bring `corpus` up to date with files, folders and s3:// addresses; see IngestReport.
 
         `workers` is the number of parser processes (default: one for each CPU). Documents that
         fail are in the report; raises InputError for a path that does not exist, ConfigError for
@@ -121,8 +111,8 @@ class Plane:
         if workers is not None and workers < 1:
             raise InputError(f"workers is {workers}, but must be at least 1", param="workers")
         count = workers or available_cpus()
-        run = Ingestion(await self.parts(count), count, progress or _Silent())
-        return await run.run([Path(path) for path in paths], CorpusKey(tenant, corpus))
+        run = Ingestion(await self.parts(count), count, progress or Silent())
+        return await run.run(paths, CorpusKey(tenant, corpus))
 
     async def search(
         self, query: str, *, corpus: str, tenant: str = DEFAULT_TENANT, k: int = 5
@@ -174,33 +164,40 @@ class Plane:
 
     async def progress(self, *, corpus: str, tenant: str = DEFAULT_TENANT) -> LedgerStatus:
         """What the ledger says of a corpus: documents by status, failures by stage, errors."""
-        parts = await self.parts(1)
-        return await parts.ledger.status(CorpusKey(tenant, corpus))
+        holdings = await self.holdings()
+        return await holdings.ledger.status(CorpusKey(tenant, corpus))
+
+    async def runs(
+        self, *, corpus: str, tenant: str = DEFAULT_TENANT, limit: int = 5
+    ) -> Sequence[Run]:
+        """The last runs over a corpus, newest first."""
+        holdings = await self.holdings()
+        return await holdings.ledger.runs(CorpusKey(tenant, corpus), limit)
 
     async def corpora(self, *, tenant: str = DEFAULT_TENANT) -> list[str]:
         """The names of the tenant's corpora."""
-        parts = await self.parts(1)
-        return await parts.ledger.corpora(tenant)
+        holdings = await self.holdings()
+        return await holdings.ledger.corpora(tenant)
 
     async def triage_rows(
         self, *, corpus: str, tenant: str = DEFAULT_TENANT
     ) -> AsyncIterator[PageRow]:
         """Each page with its signals, route, reason and cost. Raises as `verify`."""
-        parts, key = await self.parts(1), CorpusKey(tenant, corpus)
-        await require_corpus(parts, key)
-        return parts.ledger.triage_rows(key)
+        holdings, key = await self.holdings(), CorpusKey(tenant, corpus)
+        await require_corpus(holdings, key)
+        return holdings.ledger.triage_rows(key)
 
     async def verify(
         self, *, corpus: str, tenant: str = DEFAULT_TENANT, repair: bool = False
     ) -> VerifyReport:
         """Compare the store with the ledger, mend it if `repair` is wanted. Raises InputError for
         an unknown corpus."""
-        count = available_cpus()
-        parts, key = await self.parts(count), CorpusKey(tenant, corpus)
-        await require_corpus(parts, key)
+        holdings, key = await self.holdings(), CorpusKey(tenant, corpus)
+        await require_corpus(holdings, key)
         if not repair:
-            return await verify_corpus(parts, key)
-        return await repair_corpus(parts, key, count)
+            return await verify_corpus(holdings, key)
+        count = available_cpus()
+        return await repair_corpus(await self.parts(count), key, count)
 
     async def delete(
         self, paths: Sequence[str | Path] | None, *, corpus: str, tenant: str = DEFAULT_TENANT
@@ -209,9 +206,9 @@ class Plane:
 
         Raises InputError for an unknown corpus or document.
         """
-        parts, key = await self.parts(1), CorpusKey(tenant, corpus)
+        holdings, key = await self.holdings(), CorpusKey(tenant, corpus)
         wanted = None if paths is None else {_source(path) for path in paths}
-        return await delete_documents(parts, key, wanted)
+        return await delete_documents(holdings, key, wanted)
 
     async def reembed(self, *, corpus: str, tenant: str = DEFAULT_TENANT) -> ReembedReport:
         """Bring the corpus to this plane's embedding model while planes with the old one search it.
@@ -226,7 +223,11 @@ class Plane:
 
         Raises InputError for an unknown corpus.
         """
-        return await drop_unused(await self.parts(1), CorpusKey(tenant, corpus))
+        return await drop_unused(await self.holdings(), CorpusKey(tenant, corpus))
+
+    async def holdings(self) -> Holdings:
+        """What corpora are kept in; no model is read."""
+        return open_holdings(self._settings, await self._open_store(), await self._open_database())
 
     async def parts(self, workers: int) -> Parts:
         """What ingestion works with, for `workers` parser processes."""

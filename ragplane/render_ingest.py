@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, get_args
 
 import typer
@@ -10,7 +11,9 @@ from ingest.sources import file_name
 from ragplane.core.schema import Route
 
 if TYPE_CHECKING:
-    from ingest.ledger.records import LedgerStatus
+    from collections.abc import Sequence
+
+    from ingest.ledger.records import LedgerStatus, Run
     from pipelines.ingestion.maintenance import VerifyReport
     from pipelines.ingestion.reembed import ReembedReport
     from pipelines.triage import TriageReport
@@ -19,8 +22,10 @@ if TYPE_CHECKING:
 _SHOWN_CHANGES = 20
 
 
-def print_status(corpus: str, held: CorpusStatus | None, ledger: LedgerStatus) -> None:
-    """What a corpus holds, one line; then its ledger and the last errors."""
+def print_status(
+    corpus: str, held: CorpusStatus | None, ledger: LedgerStatus, runs: Sequence[Run]
+) -> None:
+    """What a corpus holds, one line; then its last run, its ledger and the last errors."""
     if held is not None:
         pages = ", ".join(f"{count} {route}" for route, count in sorted(held.pages.items()))
         typer.echo(
@@ -30,6 +35,10 @@ def print_status(corpus: str, held: CorpusStatus | None, ledger: LedgerStatus) -
         )
     else:
         typer.echo(f"corpus {corpus!r}: nothing is stored yet")
+    for run in runs[:1]:
+        read = ", ".join(f"{n} {name}" for name, n in run.totals.get("documents", {}).items() if n)
+        at = run.started_at.astimezone(UTC)
+        typer.echo(f"last run: {at:%Y-%m-%d %H:%M} UTC, {_end(run)} ({read or 'no documents'})")
     documents = ", ".join(f"{count} {state}" for state, count in sorted(ledger.documents.items()))
     typer.echo(f"ledger: {documents or 'no documents'}")
     stages = ", ".join(f"{count} at {stage}" for stage, count in sorted(ledger.stages.items()))
@@ -42,7 +51,13 @@ def print_status(corpus: str, held: CorpusStatus | None, ledger: LedgerStatus) -
         typer.echo(f"error: {error.stage}: {file_name(error.source)}{page}: {error.cause}")
 
 
-def status_json(corpus: str, held: CorpusStatus | None, ledger: LedgerStatus) -> dict[str, Any]:
+def _end(run: Run) -> str:
+    return run.status or "not ended: it runs, or was killed"
+
+
+def status_json(
+    corpus: str, held: CorpusStatus | None, ledger: LedgerStatus, runs: Sequence[Run]
+) -> dict[str, Any]:
     """The stable JSON of `ragplane status`."""
     pages = held.pages if held else {}
     return {
@@ -68,6 +83,15 @@ def status_json(corpus: str, held: CorpusStatus | None, ledger: LedgerStatus) ->
                 "at": error.at.isoformat(),
             }
             for error in ledger.errors
+        ],
+        "runs": [
+            {
+                "started_at": run.started_at.isoformat(),
+                "ended_at": run.ended_at.isoformat() if run.ended_at else None,
+                "status": run.status,
+                **run.totals,
+            }
+            for run in runs
         ],
     }
 

@@ -28,16 +28,16 @@ from ingest.ledger.records import (
     DocumentRow,
     LedgerError,
     LedgerStatus,
+    Move,
     PageRow,
     Run,
     RunStatus,
     SourceListing,
     SyncReport,
-    VectorWrite,
 )
 from ingest.parsed import ParseResult, RawPage
 from ragplane.core.errors import StageError
-from retrieval.stores.base import CorpusKey, PointFact
+from retrieval.stores.base import CorpusKey, Fence, PointFact
 
 
 class Ledger(Protocol):
@@ -51,7 +51,7 @@ class Ledger(Protocol):
         """Record what is new, changed, moved or gone, and what another configuration made stale.
 
         Work in progress on a document that changed loses its lease. A document that moved keeps
-        its id, chunks and vectors; a `move` write tells the store its new source.
+        its id, chunks and vectors; the outbox tells the store its new source.
         """
         ...
 
@@ -98,6 +98,10 @@ class Ledger(Protocol):
         """Hold the document for `lease_s` from now on."""
         ...
 
+    def fence(self, claim: Claim) -> Fence:
+        """What a store checks so that a lost claim writes nothing."""
+        ...
+
     async def release(self, claim: Claim) -> None:
         """Give the document back as it is; the attempt does not count."""
         ...
@@ -113,17 +117,24 @@ class Ledger(Protocol):
         """Keep pages of the content with that hash, so that no other claim reads them again."""
         ...
 
-    async def finish_parsing(self, claim: Claim) -> None:
-        """The document is parsed, and waits for its vectors."""
+    async def finish_parsing(self, claim: Claim, result: ParseResult) -> None:
+        """The document is parsed, and waits for its vectors.
+
+        Vision tokens are counted here for pages that no checkpoint has, else in `finish_pages`.
+        """
         ...
 
-    async def finish_document(
-        self, claim: Claim, result: ParseResult, write: bytes | None = None
-    ) -> None:
+    async def vision_tokens(self, tenant: str) -> int:
+        """What pages of the tenant's documents have cost since the UTC day began.
+
+        Each reading counts, also of a page that was read before, or of a document that is gone.
+        """
+        ...
+
+    async def finish_document(self, claim: Claim, result: ParseResult) -> None:
         """The claim's generation is in the store: flip to it, and end the claim.
 
-        `write` is the payload of a write that the store has yet to take: it goes to the outbox
-        in the same transaction. The document is `partial` if a page of it failed.
+        The document is `partial` if a page of it failed.
         """
         ...
 
@@ -134,16 +145,8 @@ class Ledger(Protocol):
         """
         ...
 
-    async def fail(
-        self,
-        claim: Claim,
-        error: StageError,
-        *,
-        retry_in_s: float | None,
-        max_attempts: int = MAX_ATTEMPTS,
-    ) -> None:
-        """The document failed: `failed`, or `pending` again after `retry_in_s` if given and the
-        attempts are not used up."""
+    async def fail(self, claim: Claim, error: StageError) -> None:
+        """The document failed, until `retry`, or until its file changes."""
         ...
 
     async def corpora(self, tenant: str) -> list[str]:
@@ -190,16 +193,14 @@ class Ledger(Protocol):
 
 
 class Outbox(Protocol):
-    """Writes that a store outside the ledger's database has yet to take, in their order.
+    """Moves that the store has yet to take, in their order.
 
-    One relay at a time holds a corpus's writes: a move must reach the store before another
+    One relay at a time holds those of a corpus: a move must reach the store before another
     document is written at the place it left.
     """
 
-    async def take(
-        self, key: CorpusKey, worker: str, *, lease_s: float, limit: int
-    ) -> list[VectorWrite]:
-        """The oldest writes; none while another worker holds any of the corpus."""
+    async def take(self, key: CorpusKey, worker: str, *, lease_s: float, limit: int) -> list[Move]:
+        """The oldest moves; none while another worker holds any of the corpus."""
         ...
 
     async def acknowledge(self, key: CorpusKey, ids: Sequence[int]) -> None:

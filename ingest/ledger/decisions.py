@@ -72,13 +72,7 @@ def plan_sync(
     and size) is gone from a folder that was listed whole; of several, the first by source.
     """
     listed = {file.source: file for file in listing.files}
-    gone = [
-        row
-        for source, row in sorted(known.items())
-        if source not in listed
-        and row.status != "tombstone"
-        and is_below(source, listing.complete_folders)
-    ]
+    gone = _gone(listing, known)
     new = {source: file for source, file in listed.items() if source not in known}
     moves = _pair_moves(new.values(), gone)
     updates = [
@@ -93,6 +87,32 @@ def plan_sync(
         updates=tuple(updates),
         gone=tuple(row for row in gone if row.id not in left),
     )
+
+
+def unhashed(listing: SourceListing, known: Mapping[str, DocumentRow]) -> set[str]:
+    """Sources whose content must be read to make the plan.
+
+    Reading an object fetches it, so only one that may have moved is: a changed one is parsed
+    anyway. `known` as in `plan_sync`.
+    """
+    sizes = {row.size_bytes for row in _gone(listing, known)}
+    return {
+        file.source
+        for file in listing.files
+        if wants_hash(known.get(file.source), file)
+        and (file.version is None or (file.source not in known and file.size_bytes in sizes))
+    }
+
+
+def _gone(listing: SourceListing, known: Mapping[str, DocumentRow]) -> list[DocumentRow]:
+    listed = {file.source for file in listing.files}
+    return [
+        row
+        for source, row in sorted(known.items())
+        if source not in listed
+        and row.status != "tombstone"
+        and is_below(source, listing.complete_folders)
+    ]
 
 
 def _compare(document: DocumentRow, file: SourceFile, parser_hash: str) -> Update:
@@ -126,7 +146,7 @@ def _pair_moves(new: Iterable[SourceFile], gone: Iterable[DocumentRow]) -> dict[
 
 
 def is_changed(document: DocumentRow, file: SourceFile) -> bool:
-    """Whether the content is another: by hash if both are known, else by size and time."""
+    """Whether the content is another: by hash if both are known, else as `is_same_stat`."""
     if file.sha256 and document.sha256:
         return file.sha256 != document.sha256
     return not is_same_stat(document, file)
@@ -138,8 +158,14 @@ def wants_hash(document: DocumentRow | None, file: SourceFile) -> bool:
 
 
 def is_same_stat(document: DocumentRow, file: SourceFile) -> bool:
-    """Whether size and time say that nothing changed; a time that is not trusted says nothing."""
-    known = document.mtime_ns is not None and document.mtime_ns == file.mtime_ns
+    """Whether size and time (of an object: its version) say that nothing changed.
+
+    A time that is not trusted says nothing.
+    """
+    if file.version is not None:
+        known = document.version == file.version
+    else:
+        known = document.mtime_ns is not None and document.mtime_ns == file.mtime_ns
     return known and document.size_bytes == file.size_bytes
 
 
@@ -150,7 +176,7 @@ def trusted_mtime(mtime_ns: int, now_ns: int) -> int | None:
 
 def is_below(source: str, folders: Iterable[str]) -> bool:
     """Whether the source lies in one of the folders, however deep."""
-    return any(source.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+    return any(source.startswith(f"{folder.removesuffix('/')}/") for folder in folders)
 
 
 async def fresh_ids(
@@ -172,11 +198,6 @@ async def fresh_ids(
         ids |= {source: id_ for id_, source in wanted.items() if id_ not in used}
         waiting, place = [wanted[id_] for id_ in used], place + 1
     return ids
-
-
-def after_failure(attempts: int, max_attempts: int, retry_in_s: float | None) -> DocumentStatus:
-    """What a failed document becomes: `pending` if another attempt is wanted and allowed."""
-    return "pending" if retry_in_s is not None and attempts < max_attempts else "failed"
 
 
 def after_release(status: DocumentStatus) -> DocumentStatus:

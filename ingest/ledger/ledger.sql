@@ -5,10 +5,11 @@ select pg_advisory_xact_lock(hashtextextended(%(corpus)s, hashtextextended(%(ten
 -- name: differences --
 -- Listed files that are new or may have changed, and documents below whole folders that are gone.
 select l.source as listed, k.id, k.source, k.status, k.size_bytes, k.mtime_ns, k.sha256,
-    k.parser_hash, k.generation, k.stored_generation, k.attempts
+    k.parser_hash, k.generation, k.stored_generation, k.attempts, k.version
 from unnest(
-    %(sources)s::text[], %(sizes)s::int8[], %(mtimes)s::int8[], %(sha256s)s::text[]
-) as l(source, size_bytes, mtime_ns, sha256)
+    %(sources)s::text[], %(sizes)s::int8[], %(mtimes)s::int8[], %(sha256s)s::text[],
+    %(versions)s::text[]
+) as l(source, size_bytes, mtime_ns, sha256, version)
 full join (
     select * from ragplane.ledger_documents where tenant = %(tenant)s and corpus = %(corpus)s
 ) as k on k.source = l.source
@@ -18,7 +19,7 @@ where k.id is null
         and k.status <> 'tombstone'
         and exists (
             select from unnest(%(folders)s::text[]) as f(folder)
-            where starts_with(k.source, rtrim(f.folder, '/') || '/')
+            where starts_with(k.source, regexp_replace(f.folder, '/$', '') || '/')
         )
     )
     or (
@@ -26,9 +27,8 @@ where k.id is null
         and (
             k.status = 'tombstone'
             or k.size_bytes <> l.size_bytes
-            or k.mtime_ns is null
-            or l.mtime_ns is null
-            or k.mtime_ns <> l.mtime_ns
+            or k.version is distinct from l.version
+            or (l.version is null and (k.mtime_ns = l.mtime_ns) is not true)
             or k.sha256 <> l.sha256
             or k.parser_hash <> %(parser_hash)s::text
         )
@@ -41,13 +41,14 @@ select id from ragplane.ledger_documents where id = any(%(ids)s)
 -- name: insert_documents --
 -- Queue new documents, in the order given.
 insert into ragplane.ledger_documents (
-    id, tenant, corpus, source, size_bytes, mtime_ns, sha256, parser_hash
+    id, tenant, corpus, source, size_bytes, mtime_ns, sha256, version, parser_hash
 )
-select n.id, %(tenant)s, %(corpus)s, n.source, n.size_bytes, n.mtime_ns, n.sha256, %(parser_hash)s
+select n.id, %(tenant)s, %(corpus)s, n.source, n.size_bytes, n.mtime_ns, n.sha256, n.version,
+    %(parser_hash)s
 from unnest(
     %(ids)s::uuid[], %(sources)s::text[], %(sizes)s::int8[], %(mtimes)s::int8[],
-    %(sha256s)s::text[]
-) as n(id, source, size_bytes, mtime_ns, sha256)
+    %(sha256s)s::text[], %(versions)s::text[]
+) as n(id, source, size_bytes, mtime_ns, sha256, version)
 
 -- name: update_documents --
 -- Write what is known of files now. A lease stays: its holder may be writing to the store.
@@ -56,6 +57,7 @@ update ragplane.ledger_documents as d set
     size_bytes = n.size_bytes,
     mtime_ns = n.mtime_ns,
     sha256 = n.sha256,
+    version = n.version,
     parser_hash = %(parser_hash)s,
     generation = n.generation,
     status = case when n.requeue then 'pending' else d.status end,
@@ -65,16 +67,15 @@ update ragplane.ledger_documents as d set
     error = case when n.requeue then null else d.error end
 from unnest(
     %(ids)s::uuid[], %(sources)s::text[], %(sizes)s::int8[], %(mtimes)s::int8[],
-    %(sha256s)s::text[], %(generations)s::int4[], %(requeues)s::bool[]
-) as n(id, source, size_bytes, mtime_ns, sha256, generation, requeue)
+    %(sha256s)s::text[], %(versions)s::text[], %(generations)s::int4[], %(requeues)s::bool[]
+) as n(id, source, size_bytes, mtime_ns, sha256, version, generation, requeue)
 where d.id = n.id
 
 -- name: insert_moves --
 -- Tell the store the new sources of documents.
-insert into ragplane.ledger_writes (document_id, tenant, corpus, generation, kind, payload)
-select n.id, %(tenant)s, %(corpus)s, n.generation, 'move', n.payload
-from unnest(%(ids)s::uuid[], %(generations)s::int4[], %(payloads)s::bytea[])
-    as n(id, generation, payload)
+insert into ragplane.ledger_moves (document_id, tenant, corpus, source)
+select n.id, %(tenant)s, %(corpus)s, n.source
+from unnest(%(ids)s::uuid[], %(sources)s::text[]) as n(id, source)
 
 -- name: bury --
 -- Have documents deleted, by id.
@@ -142,13 +143,13 @@ with chosen as (
         -- What the store has yet to take must not come after the deletion.
         and not (
             status = 'tombstone'
-            and exists (select from ragplane.ledger_writes w where w.document_id = d.id)
+            and exists (select from ragplane.ledger_moves w where w.document_id = d.id)
         )
         -- A new document may stand where one stood that has yet to be moved there.
         and not (
             stored_generation = 0
             and exists (
-                select from ragplane.ledger_writes w
+                select from ragplane.ledger_moves w
                 where w.tenant = d.tenant and w.corpus = d.corpus and w.document_id <> d.id
             )
         )
@@ -167,10 +168,11 @@ claimed as (
         lease_until = clock_timestamp() + %(lease_s)s * interval '1 second'
     from chosen
     where d.id = chosen.id
-    returning d.id as document_id, d.source, d.sha256, d.parser_hash, d.generation, d.attempts,
-        d.token, d.status = 'tombstone' as tombstone, d.queued_at
+    returning d.id as document_id, d.source, d.sha256, d.parser_hash, d.generation,
+        d.stored_generation, d.attempts, d.token, d.status = 'tombstone' as tombstone, d.queued_at
 )
-select document_id, source, sha256, parser_hash, generation, attempts, token, tombstone
+select document_id, source, sha256, parser_hash, generation, stored_generation, attempts, token,
+    tombstone
 from claimed
 order by queued_at, document_id
 
@@ -232,6 +234,27 @@ on conflict (document_id, number) do update set
 -- Remove pages that the document does not have any more.
 delete from ragplane.ledger_pages where document_id = %(document_id)s and number <> all(%(numbers)s)
 
+-- name: fresh_vision --
+-- Vision tokens of pages that have no checkpoint of this content and configuration.
+select coalesce(sum(n.tokens), 0)::int8 as tokens
+from unnest(%(numbers)s::int4[], %(tokens)s::int8[]) as n(number, tokens)
+where not exists (
+    select from ragplane.ledger_pages p
+    where p.document_id = %(document_id)s and p.number = n.number and p.payload is not null
+        and p.sha256 = %(sha256)s and p.parser_hash = %(parser_hash)s
+)
+
+-- name: spend_vision --
+-- Count vision tokens against the tenant's day.
+insert into ragplane.ledger_vision as v (tenant, day, tokens)
+values (%(tenant)s, (clock_timestamp() at time zone 'utc')::date, %(tokens)s)
+on conflict (tenant, day) do update set tokens = v.tokens + excluded.tokens
+
+-- name: vision --
+-- Vision tokens that a tenant has spent today.
+select tokens from ragplane.ledger_vision
+where tenant = %(tenant)s and day = (clock_timestamp() at time zone 'utc')::date
+
 -- name: finish_parsing --
 -- Note that the document only lacks its vectors.
 update ragplane.ledger_documents set status = 'parsed' where id = %(document_id)s
@@ -244,11 +267,6 @@ set status = %(status)s, sha256 = %(sha256)s, stored_generation = generation,
     attempts = 0, lease_owner = null, lease_until = null, stage = null, error = null
 where id = %(document_id)s
 
--- name: insert_write --
--- Keep a write that the store has yet to take.
-insert into ragplane.ledger_writes (document_id, tenant, corpus, generation, kind, payload)
-values (%(document_id)s, %(tenant)s, %(corpus)s, %(generation)s, 'replace', %(payload)s)
-
 -- name: drop_tombstone --
 -- Remove a deleted document's row under its claim, unless it was listed again.
 delete from ragplane.ledger_documents
@@ -256,11 +274,10 @@ where id = %(document_id)s and token = %(token)s and status = 'tombstone'
 returning id
 
 -- name: fail --
--- Note what went wrong; with a delay, the document waits for another attempt.
+-- Note what went wrong, and end the claim.
 update ragplane.ledger_documents
-set status = %(status)s, stage = %(stage)s, error = %(error)s, failed_at = clock_timestamp(),
-    lease_owner = null,
-    lease_until = clock_timestamp() + %(delay_s)s::float8 * interval '1 second'
+set status = 'failed', stage = %(stage)s, error = %(error)s, failed_at = clock_timestamp(),
+    lease_owner = null, lease_until = null
 where id = %(document_id)s
 
 -- name: corpora --
@@ -275,7 +292,7 @@ order by corpus collate "C"
 -- name: documents --
 -- Every document of a corpus.
 select id, source, status, size_bytes, mtime_ns, sha256, parser_hash, generation,
-    stored_generation, attempts
+    stored_generation, attempts, version
 from ragplane.ledger_documents
 where tenant = %(tenant)s and corpus = %(corpus)s
 
@@ -294,13 +311,13 @@ where status in ('pending', 'claimed', 'parsed', 'tombstone')
     and (lease_until is null or lease_until <= clock_timestamp())
     and not (
         status = 'tombstone'
-        and exists (select from ragplane.ledger_writes w where w.document_id = d.id)
+        and exists (select from ragplane.ledger_moves w where w.document_id = d.id)
     )
 group by tenant, corpus
 order by tenant, corpus
 
 -- name: status --
--- Counts of a corpus: documents by status, failures by stage, pages by route, pending writes.
+-- Counts of a corpus: documents by status, failures by stage, pages by route, pending moves.
 with d as (
     select id, status, stage, error
     from ragplane.ledger_documents
@@ -322,7 +339,7 @@ union all
 select 'pages', route, count(*) from p group by route
 union all
 select 'writes', 'waiting', count(*)
-from ragplane.ledger_writes
+from ragplane.ledger_moves
 where tenant = %(tenant)s and corpus = %(corpus)s
 
 -- name: errors --
@@ -367,18 +384,18 @@ where tenant = %(tenant)s and corpus = %(corpus)s
 order by started_at desc
 limit %(limit)s
 
--- name: lock_writes --
+-- name: lock_moves --
 -- Relays of one corpus take turns, until the end of the transaction.
-select pg_advisory_xact_lock(hashtextextended(%(corpus)s, hashtextextended(%(tenant)s, 2)))
+select pg_advisory_xact_lock(hashtextextended(%(corpus)s, hashtextextended(%(tenant)s, 3)))
 
--- name: take_writes --
--- Lease the oldest writes of a corpus, unless another worker holds some of it.
+-- name: take_moves --
+-- Lease the oldest moves of a corpus, unless another worker holds some of it.
 with chosen as (
     select id
-    from ragplane.ledger_writes
+    from ragplane.ledger_moves
     where tenant = %(tenant)s and corpus = %(corpus)s
         and not exists (
-            select from ragplane.ledger_writes held
+            select from ragplane.ledger_moves held
             where held.tenant = %(tenant)s and held.corpus = %(corpus)s
                 and held.lease_owner <> %(worker)s and held.lease_until > clock_timestamp()
         )
@@ -386,18 +403,18 @@ with chosen as (
     limit %(limit)s
 ),
 taken as (
-    update ragplane.ledger_writes as w
+    update ragplane.ledger_moves as w
     set lease_owner = %(worker)s,
         lease_until = clock_timestamp() + %(lease_s)s * interval '1 second'
     from chosen
     where w.id = chosen.id
-    returning w.id, w.document_id, w.generation, w.kind, w.payload
+    returning w.id, w.document_id, w.source
 )
 select * from taken order by id
 
--- name: drop_writes --
--- Remove writes that the store has taken.
-delete from ragplane.ledger_writes
+-- name: drop_moves --
+-- Remove moves that the store has taken.
+delete from ragplane.ledger_moves
 where tenant = %(tenant)s and corpus = %(corpus)s and id = any(%(ids)s)
 
 -- name: vectors --

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import count
 from uuid import UUID, uuid4
 
@@ -14,28 +14,36 @@ from ingest.ledger.codec import decode_page, encode_page
 from ingest.ledger.decisions import (
     MAX_ATTEMPTS,
     SyncPlan,
-    after_failure,
     fresh_ids,
     plan_sync,
-    wants_hash,
+    unhashed,
 )
-from ingest.ledger.memory_state import QUEUED, Entry, PageEntry, errors_of, status_of, triage_of
+from ingest.ledger.fences import MemoryFence
+from ingest.ledger.memory_state import (
+    QUEUED,
+    Entry,
+    PageEntry,
+    errors_of,
+    new_row,
+    status_of,
+    triage_of,
+)
 from ingest.ledger.records import (
     Claim,
     DocumentRow,
     LeaseLostError,
     LedgerError,
     LedgerStatus,
+    Move,
     PageRow,
     Run,
     RunStatus,
     SourceListing,
     SyncReport,
-    VectorWrite,
-    WriteKind,
 )
 from ingest.parsed import ParseResult, RawPage
 from ragplane.core.errors import StageError
+from ragplane.core.schema import Page
 from retrieval.stores.base import CorpusKey, PointFact
 
 
@@ -47,12 +55,12 @@ class MemoryLedger:
         self._entries: dict[UUID, Entry] = {}
         self._runs: dict[UUID, tuple[CorpusKey, Run]] = {}
         self._order = count(1)
-        self.writes: dict[int, tuple[CorpusKey, VectorWrite]] = {}
+        self._vision: Counter[tuple[str, date]] = Counter()
+        self.moves: dict[int, tuple[CorpusKey, Move]] = {}
 
     async def unhashed(self, key: CorpusKey, listing: SourceListing) -> set[str]:
         """Sources whose content must be hashed before `sync`: new, or of another size or time."""
-        known = await self.documents(key)
-        return {file.source for file in listing.files if wants_hash(known.get(file.source), file)}
+        return unhashed(listing, await self.documents(key))
 
     async def sync(self, key: CorpusKey, listing: SourceListing, parser_hash: str) -> SyncReport:
         """Record what is new, changed, moved or gone, and what another configuration made stale."""
@@ -71,6 +79,7 @@ class MemoryLedger:
                 source=file.source,
                 size_bytes=file.size_bytes,
                 mtime_ns=file.mtime_ns,
+                version=file.version,
                 sha256=update.sha256,
                 parser_hash=parser_hash,
                 generation=update.generation,
@@ -78,37 +87,20 @@ class MemoryLedger:
             if update.requeue:
                 entry.requeue(next(self._order))
             if update.kind == "moved":
-                self._add_write(entry, "move", file.source.encode())
+                move = Move(next(self._order), entry.row.id, file.source)
+                self.moves[move.id] = (key, move)
         ids = await fresh_ids(key, [file.source for file in plan.added], taken)
         for file in plan.added:
-            row = DocumentRow(
-                id=ids[file.source],
-                source=file.source,
-                status="pending",
-                size_bytes=file.size_bytes,
-                mtime_ns=file.mtime_ns,
-                sha256=file.sha256,
-                parser_hash=parser_hash,
-                generation=1,
-                stored_generation=0,
-                attempts=0,
-            )
+            row = new_row(ids[file.source], file, parser_hash)
             self._entries[row.id] = Entry(key, row, next(self._order))
-
-    def _add_write(self, entry: Entry, kind: WriteKind, payload: bytes) -> None:
-        write = VectorWrite(next(self._order), entry.row.id, entry.row.generation, kind, payload)
-        self.writes[write.id] = (entry.key, write)
 
     def _of(self, key: CorpusKey) -> list[Entry]:
         return [entry for entry in self._entries.values() if entry.key == key]
 
     async def tombstone(self, key: CorpusKey, sources: Collection[str]) -> int:
         """Have these documents deleted; how many there were."""
-        found = [
-            entry
-            for entry in self._of(key)
-            if entry.row.source in sources and entry.row.status != "tombstone"
-        ]
+        named = [entry for entry in self._of(key) if entry.row.source in sources]
+        found = [entry for entry in named if entry.row.status != "tombstone"]
         for entry in found:
             entry.change(status="tombstone", attempts=0)
             entry.queued = next(self._order)
@@ -123,8 +115,8 @@ class MemoryLedger:
 
     async def requeue(self, key: CorpusKey, ids: Collection[UUID]) -> int:
         """Put these documents back in the queue, unless they wait already; how many there were."""
-        found = [entry for entry in self._of(key) if entry.row.id in ids]
-        found = [entry for entry in found if entry.row.status in ("done", "partial", "failed")]
+        states = ("done", "partial", "failed")
+        found = [e for e in self._of(key) if e.row.id in ids and e.row.status in states]
         for entry in found:
             entry.requeue(next(self._order))
         return len(found)
@@ -136,8 +128,7 @@ class MemoryLedger:
     async def expire(self, key: CorpusKey, holders: Collection[str]) -> int:
         """End the leases of these workers, which are known to be dead; how many there were."""
         now_s = self._clock_s()
-        found = [entry for entry in self._of(key) if entry.owner in holders]
-        found = [entry for entry in found if entry.until_s is not None and entry.until_s > now_s]
+        found = [e for e in self._of(key) if e.owner in holders and (e.until_s or 0) > now_s]
         for entry in found:
             entry.until_s = now_s
         return len(found)
@@ -169,31 +160,33 @@ class MemoryLedger:
 
     def _is_free(self, entry: Entry) -> bool:
         if entry.row.status == "tombstone" and any(
-            write.document_id == entry.row.id for _, write in self.writes.values()
+            move.document_id == entry.row.id for _, move in self.moves.values()
         ):
             return False
         if not entry.row.stored_generation and any(
-            key == entry.key and write.document_id != entry.row.id
-            for key, write in self.writes.values()
+            key == entry.key and move.document_id != entry.row.id
+            for key, move in self.moves.values()
         ):
             return False
         free = entry.until_s is None or entry.until_s <= self._clock_s()
         return free and entry.row.status in QUEUED
 
     def _held(self, claim: Claim) -> Entry:
-        entry = self._entries.get(claim.document_id)
-        if entry is None or not entry.is_held_by(claim):
-            raise LeaseLostError(claim.source)
-        return entry
+        if (entry := self._entries.get(claim.document_id)) and entry.is_held_by(claim):
+            return entry
+        raise LeaseLostError(claim.source)
 
     async def renew(self, claim: Claim, lease_s: float) -> None:
         """Hold the document for `lease_s` from now on."""
         self._held(claim).until_s = self._clock_s() + lease_s
 
+    def fence(self, claim: Claim) -> MemoryFence:
+        """What a store checks so that a lost claim writes nothing."""
+        return MemoryFence(lambda: self._held(claim))
+
     async def release(self, claim: Claim) -> None:
         """Give the document back as it is; the attempt does not count."""
-        entry = self._entries.get(claim.document_id)
-        if entry and entry.token == claim.token:
+        if (entry := self._entries.get(claim.document_id)) and entry.token == claim.token:
             entry.release()
 
     async def finished_pages(self, claim: Claim, sha256: str) -> dict[int, RawPage]:
@@ -211,21 +204,26 @@ class MemoryLedger:
     async def finish_pages(self, claim: Claim, sha256: str, pages: Sequence[RawPage]) -> None:
         """Keep pages of the content with that hash, so that no other claim reads them again."""
         entry = self._held(claim)
+        self._spend(claim, pages)
         for page in pages:
             entry.pages[page.number] = PageEntry(page, sha256, claim.parser_hash, encode_page(page))
 
-    async def finish_parsing(self, claim: Claim) -> None:
+    async def finish_parsing(self, claim: Claim, result: ParseResult) -> None:
         """The document is parsed, and waits for its vectors."""
-        self._held(claim).change(status="parsed")
-
-    async def finish_document(
-        self, claim: Claim, result: ParseResult, write: bytes | None = None
-    ) -> None:
-        """The claim's generation is in the store, or on its way: flip to it, and end the claim."""
         entry = self._held(claim)
-        entry.finish(claim, result)
-        if write is not None:
-            self._add_write(entry, "replace", write)
+        entry.change(status="parsed")
+        self._spend(claim, entry.without_checkpoint(claim, result))
+
+    def _spend(self, claim: Claim, pages: Sequence[Page | RawPage]) -> None:
+        self._vision[claim.key.tenant, _today()] += sum(page.vlm_tokens for page in pages)
+
+    async def vision_tokens(self, tenant: str) -> int:
+        """What pages of the tenant's documents have cost since the UTC day began."""
+        return self._vision[tenant, _today()]
+
+    async def finish_document(self, claim: Claim, result: ParseResult) -> None:
+        """The claim's generation is in the store: flip to it, and end the claim."""
+        self._held(claim).finish(claim, result)
 
     async def finish_deletion(self, claim: Claim) -> None:
         """The store holds nothing of the tombstone any more: drop its row."""
@@ -235,20 +233,9 @@ class MemoryLedger:
         else:
             await self.release(claim)
 
-    async def fail(
-        self,
-        claim: Claim,
-        error: StageError,
-        *,
-        retry_in_s: float | None,
-        max_attempts: int = MAX_ATTEMPTS,
-    ) -> None:
-        """The document failed: `failed`, or `pending` again after `retry_in_s`."""
-        entry = self._held(claim)
-        status = after_failure(claim.attempts, max_attempts, retry_in_s)
-        entry.end(status, error)
-        if status == "pending" and retry_in_s is not None:
-            entry.until_s = self._clock_s() + retry_in_s
+    async def fail(self, claim: Claim, error: StageError) -> None:
+        """The document failed, until `retry`, or until its file changes."""
+        self._held(claim).end("failed", error)
 
     async def corpora(self, tenant: str) -> list[str]:
         """The tenant's corpora that have documents or had runs, by name."""
@@ -274,8 +261,8 @@ class MemoryLedger:
 
     async def status(self, key: CorpusKey) -> LedgerStatus:
         """Counts, and the last ten errors."""
-        writes = sum(owner == key for owner, _ in self.writes.values())
-        return status_of(self._of(key), writes)
+        moves = sum(owner == key for owner, _ in self.moves.values())
+        return status_of(self._of(key), moves)
 
     async def errors(self, key: CorpusKey, limit: int) -> list[LedgerError]:
         """The last errors of documents and pages, newest first."""
@@ -303,5 +290,8 @@ class MemoryLedger:
 
     async def runs(self, key: CorpusKey, limit: int) -> list[Run]:
         """The last runs, newest first."""
-        found = [run for owner, run in self._runs.values() if owner == key]
-        return found[::-1][:limit]
+        return [run for owner, run in self._runs.values() if owner == key][::-1][:limit]
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

@@ -1,4 +1,4 @@
-"""Pending writes and cached vectors in memory, for unit tests."""
+"""Pending moves and cached vectors in memory, for unit tests."""
 
 from __future__ import annotations
 
@@ -9,37 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.ledger.memory import MemoryLedger
-from ingest.ledger.records import VectorWrite
+from ingest.ledger.records import Move
 from retrieval.stores.base import CorpusKey
 
 
 class MemoryOutbox:
-    """Implements `Outbox` over the writes of a `MemoryLedger`."""
+    """Implements `Outbox` over the moves of a `MemoryLedger`."""
 
     def __init__(self, ledger: MemoryLedger, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._ledger = ledger
         self._clock_s = clock_s
         self._leases: dict[int, tuple[str, float]] = {}
 
-    async def take(
-        self, key: CorpusKey, worker: str, *, lease_s: float, limit: int
-    ) -> list[VectorWrite]:
-        """The oldest writes; none while another worker holds any of the corpus."""
+    async def take(self, key: CorpusKey, worker: str, *, lease_s: float, limit: int) -> list[Move]:
+        """The oldest moves; none while another worker holds any of the corpus."""
         now_s = self._clock_s()
-        waiting = [write for owner, write in self._ledger.writes.values() if owner == key]
-        for write in waiting:
-            owner, until_s = self._leases.get(write.id, (worker, 0.0))
+        waiting = [move for owner, move in self._ledger.moves.values() if owner == key]
+        for move in waiting:
+            owner, until_s = self._leases.get(move.id, (worker, 0.0))
             if owner != worker and until_s > now_s:
                 return []
         taken = waiting[:limit]
-        self._leases |= {write.id: (worker, now_s + lease_s) for write in taken}
+        self._leases |= {move.id: (worker, now_s + lease_s) for move in taken}
         return taken
 
     async def acknowledge(self, key: CorpusKey, ids: Sequence[int]) -> None:
         """The store has taken these: remove them."""
         for id_ in ids:
-            if id_ in self._ledger.writes and self._ledger.writes[id_][0] == key:
-                del self._ledger.writes[id_]
+            if id_ in self._ledger.moves and self._ledger.moves[id_][0] == key:
+                del self._ledger.moves[id_]
 
 
 class MemoryVectorCache:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from ingest.ledger.decisions import after_release, storable
 from ingest.ledger.records import (
@@ -16,6 +17,7 @@ from ingest.ledger.records import (
     LedgerError,
     LedgerStatus,
     PageRow,
+    SourceFile,
 )
 from ingest.parsed import ParseResult, RawPage
 from ragplane.core.errors import StageError
@@ -34,6 +36,23 @@ class PageEntry:
     parser_hash: str
     payload: bytes | None
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+def new_row(id_: UUID, file: SourceFile, parser_hash: str) -> DocumentRow:
+    """The row of a document that was not known."""
+    return DocumentRow(
+        id=id_,
+        source=file.source,
+        status="pending",
+        size_bytes=file.size_bytes,
+        mtime_ns=file.mtime_ns,
+        sha256=file.sha256,
+        parser_hash=parser_hash,
+        generation=1,
+        stored_generation=0,
+        attempts=0,
+        version=file.version,
+    )
 
 
 @dataclass(slots=True)
@@ -74,6 +93,7 @@ class Entry:
             sha256=self.row.sha256,
             parser_hash=self.row.parser_hash,
             generation=self.row.generation,
+            stored_generation=self.row.stored_generation,
             attempts=self.row.attempts,
             token=self.token,
             tombstone=tombstone,
@@ -97,18 +117,31 @@ class Entry:
         self.owner = self.until_s = None
         self.error, self.failed_at = error, datetime.now(UTC)
 
+    def without_checkpoint(self, claim: Claim, result: ParseResult) -> list[Page]:
+        """The pages that no checkpoint of this content and configuration has."""
+        sha256 = result.document.sha256
+        return [
+            page
+            for page in result.pages
+            if _payload(self.pages.get(page.number), claim, sha256) is None
+        ]
+
     def finish(self, claim: Claim, result: ParseResult) -> None:
         """Flip to the claim's generation."""
         sha256, old = result.document.sha256, self.pages
         self.pages = {}
         for page in result.pages:
-            kept = old.get(page.number)
-            same = kept and (kept.sha256, kept.parser_hash) == (sha256, claim.parser_hash)
-            payload = kept.payload if kept and same else None
+            payload = _payload(old.get(page.number), claim, sha256)
             self.pages[page.number] = PageEntry(page, sha256, claim.parser_hash, payload)
         self.chunks = result.chunks
         self.change(sha256=sha256, stored_generation=claim.generation, attempts=0)
         self.end("partial" if any(page.error for page in result.pages) else "done", None)
+
+
+def _payload(kept: PageEntry | None, claim: Claim, sha256: str) -> bytes | None:
+    """The checkpoint of a page, if it is of this content and configuration."""
+    same = kept and (kept.sha256, kept.parser_hash) == (sha256, claim.parser_hash)
+    return kept.payload if kept and same else None
 
 
 def status_of(entries: Sequence[Entry], writes: int) -> LedgerStatus:

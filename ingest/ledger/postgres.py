@@ -14,16 +14,15 @@ from ingest.ledger.codec import decode_page
 from ingest.ledger.decisions import (
     MAX_ATTEMPTS,
     SyncPlan,
-    after_failure,
     fresh_ids,
     plan_sync,
     storable,
-    wants_hash,
+    unhashed,
 )
+from ingest.ledger.fences import PostgresFence
 from ingest.ledger.records import (
     Claim,
     DocumentRow,
-    LeaseLostError,
     LedgerError,
     LedgerStatus,
     PageRow,
@@ -54,7 +53,7 @@ class PostgresLedger:
         """Sources whose content must be hashed before `sync`: new, or of another size or time."""
         async with self._connections.transaction("compare a listing") as connection:
             known, differing = await _differences(connection, key, listing, None)
-        return {file.source for file in differing.files if wants_hash(known.get(file.source), file)}
+        return unhashed(differing, known)
 
     async def sync(self, key: CorpusKey, listing: SourceListing, parser_hash: str) -> SyncReport:
         """Record what is new, changed, moved or gone, and what another configuration made stale.
@@ -120,6 +119,10 @@ class PostgresLedger:
         """Hold the document for `lease_s` from now on."""
         await self._commit(claim, "renew", {"lease_s": lease_s})
 
+    def fence(self, claim: Claim) -> PostgresFence:
+        """What a store checks so that a lost claim writes nothing."""
+        return PostgresFence(self._connections, claim)
+
     async def release(self, claim: Claim) -> None:
         """Give the document back as it is; the attempt does not count."""
         async with self._connections.transaction("release a document") as connection:
@@ -140,52 +143,41 @@ class PostgresLedger:
         table = [rows.raw_page_row(claim, sha256, page) for page in pages]
         async with self._held(claim, "keep pages") as connection:
             await connection.cursor().executemany(statement("write_page"), table)
+            await _spend(connection, claim.key.tenant, sum(page.vlm_tokens for page in pages))
 
-    async def finish_parsing(self, claim: Claim) -> None:
+    async def finish_parsing(self, claim: Claim, result: ParseResult) -> None:
         """The document is parsed, and waits for its vectors."""
-        await self._commit(claim, "finish_parsing", {})
+        asked = rows.claim_parameters(claim) | rows.vision_columns(claim, result)
+        async with self._held(claim, "finish parsing a document") as connection:
+            await connection.execute(statement("finish_parsing"), asked)
+            if any(asked["tokens"]):
+                [fresh] = await fetch_all(connection, statement("fresh_vision"), asked)
+                await _spend(connection, claim.key.tenant, fresh["tokens"])
 
-    async def finish_document(
-        self, claim: Claim, result: ParseResult, write: bytes | None = None
-    ) -> None:
-        """The claim's generation is in the store, or on its way: flip to it, and end the claim."""
+    async def vision_tokens(self, tenant: str) -> int:
+        """What pages of the tenant's documents have cost since the UTC day began."""
+        found = await self._all("vision", {"tenant": tenant})
+        return found[0]["tokens"] if found else 0
+
+    async def finish_document(self, claim: Claim, result: ParseResult) -> None:
+        """The claim's generation is in the store: flip to it, and end the claim."""
         columns = rows.claim_parameters(claim) | rows.result_columns(result)
         table = [rows.page_row(claim, result.document.sha256, page) for page in result.pages]
         async with self._held(claim, "finish a document") as connection:
             await connection.cursor().executemany(statement("write_page"), table)
             await connection.execute(statement("drop_other_pages"), columns)
             await connection.execute(statement("finish_document"), columns)
-            if write is not None:
-                pending = columns | scope(claim.key) | {"payload": write}
-                await connection.execute(statement("insert_write"), pending)
 
     async def finish_deletion(self, claim: Claim) -> None:
-        """The store holds nothing of the tombstone any more: drop its row.
-
-        One that was listed again meanwhile is put back in the queue instead.
-        """
+        """The store holds nothing of the tombstone any more: drop its row."""
         parameters = rows.claim_parameters(claim)
         async with self._connections.transaction("finish a deletion") as connection:
             if not await fetch_one(connection, statement("drop_tombstone"), parameters):
                 await connection.execute(statement("release"), parameters)
 
-    async def fail(
-        self,
-        claim: Claim,
-        error: StageError,
-        *,
-        retry_in_s: float | None,
-        max_attempts: int = MAX_ATTEMPTS,
-    ) -> None:
-        """The document failed: `failed`, or `pending` again after `retry_in_s` if given and the
-        attempts are not used up."""
-        status = after_failure(claim.attempts, max_attempts, retry_in_s)
-        what = {
-            "status": status,
-            "stage": error.stage,
-            "error": storable(error.cause),
-            "delay_s": retry_in_s if status == "pending" else None,
-        }
+    async def fail(self, claim: Claim, error: StageError) -> None:
+        """The document failed, until `retry`, or until its file changes."""
+        what = {"stage": error.stage, "error": storable(error.cause)}
         await self._commit(claim, "fail", what)
 
     async def corpora(self, tenant: str) -> list[str]:
@@ -251,8 +243,7 @@ class PostgresLedger:
     async def _held(self, claim: Claim, purpose: str) -> AsyncIterator[Connection]:
         """A transaction that holds the document's row, if the claim still stands."""
         async with self._connections.transaction(purpose) as connection:
-            if not await fetch_one(connection, statement("hold"), rows.claim_parameters(claim)):
-                raise LeaseLostError(claim.source)
+            await self.fence(claim).check_in(connection)
             yield connection
 
     async def _commit(self, claim: Claim, name: str, parameters: Row) -> None:
@@ -262,6 +253,11 @@ class PostgresLedger:
     async def _all(self, name: str, parameters: Mapping[str, Any]) -> list[Row]:
         async with self._connections.transaction(f"read {name}") as connection:
             return await fetch_all(connection, statement(name), parameters)
+
+
+async def _spend(connection: Connection, tenant: str, tokens: int) -> None:
+    if tokens:
+        await connection.execute(statement("spend_vision"), {"tenant": tenant, "tokens": tokens})
 
 
 async def _differences(

@@ -1,4 +1,4 @@
-"""Pending writes and cached vectors in PostgreSQL."""
+"""Pending moves and cached vectors in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.ledger.records import VectorWrite
+from ingest.ledger.records import Move
 from ingest.ledger.rows import scope
 from ingest.ledger.sql import statement
 from retrieval.stores.base import CorpusKey
@@ -22,20 +22,18 @@ class PostgresOutbox:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    async def take(
-        self, key: CorpusKey, worker: str, *, lease_s: float, limit: int
-    ) -> list[VectorWrite]:
-        """The oldest writes; none while another worker holds any of the corpus."""
+    async def take(self, key: CorpusKey, worker: str, *, lease_s: float, limit: int) -> list[Move]:
+        """The oldest moves; none while another worker holds any of the corpus."""
         terms = scope(key) | {"worker": worker, "lease_s": lease_s, "limit": limit}
-        async with self._connections.transaction("take pending writes") as connection:
-            await connection.execute(statement("lock_writes"), scope(key))
-            found = await fetch_all(connection, statement("take_writes"), terms)
-        return [VectorWrite(**row) for row in found]
+        async with self._connections.transaction("take pending moves") as connection:
+            await connection.execute(statement("lock_moves"), scope(key))
+            found = await fetch_all(connection, statement("take_moves"), terms)
+        return [Move(**row) for row in found]
 
     async def acknowledge(self, key: CorpusKey, ids: Sequence[int]) -> None:
         """The store has taken these: remove them."""
-        async with self._connections.transaction("acknowledge writes") as connection:
-            await connection.execute(statement("drop_writes"), scope(key) | {"ids": list(ids)})
+        async with self._connections.transaction("acknowledge moves") as connection:
+            await connection.execute(statement("drop_moves"), scope(key) | {"ids": list(ids)})
 
 
 class PostgresVectorCache:

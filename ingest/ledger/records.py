@@ -14,7 +14,6 @@ from retrieval.stores.base import CorpusKey
 
 DocumentStatus = Literal["pending", "claimed", "parsed", "done", "partial", "failed", "tombstone"]
 RunStatus = Literal["completed", "completed_with_errors", "failed"]
-WriteKind = Literal["replace", "move"]
 
 
 class LeaseLostError(StageError):
@@ -29,13 +28,15 @@ class SourceFile:
     """A listed file. `mtime_ns` counts from 1970.
 
     It is None where the time cannot be trusted (the file is being written): then the content
-    decides. `sha256` is None where the content was not read: then size and time decide.
+    decides. `sha256` is None where the content was not read: then size and time decide. `version`
+    stands for the time of an object: its store gives other content another.
     """
 
     source: str
     size_bytes: int
     mtime_ns: int | None
     sha256: str | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,7 @@ class DocumentRow:
     """A document in the ledger.
 
     `generation` counts the versions of its content (or of the parser's configuration) that were
-    seen, from 1; `stored_generation` is the one that the store holds, or
-    is about to take from the outbox, 0 for none.
+    seen, from 1; `stored_generation` is the one that the store holds, 0 for none.
     """
 
     id: UUID
@@ -65,6 +65,7 @@ class DocumentRow:
     generation: int
     stored_generation: int
     attempts: int
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ class Claim:
 
     `token` grows with every claim of the document; a commit under an older one is refused. A
     `tombstone` is to be deleted from the store, everything else to be read and stored as
-    `generation`. `attempts` counts this one.
+    `generation`, in place of `stored_generation` (0: the store has none; equal: some of it failed,
+    or its points were wrong). `attempts` counts this one.
     """
 
     key: CorpusKey
@@ -97,6 +99,7 @@ class Claim:
     sha256: str | None
     parser_hash: str
     generation: int
+    stored_generation: int
     attempts: int
     token: int
     tombstone: bool
@@ -132,7 +135,7 @@ class LedgerError:
 class LedgerStatus:
     """Documents by status, failed documents and pages by stage, pages by route.
 
-    `writes` counts vector writes that the store has not acknowledged; `errors` are the last.
+    `writes` counts moves that the store has yet to take; `errors` are the last.
     """
 
     documents: Mapping[str, int]
@@ -143,17 +146,12 @@ class LedgerStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class VectorWrite:
-    """A write that the store has yet to take. Applying it twice must do no harm.
-
-    `payload` is the caller's own for `replace`, and the new source (UTF-8) for `move`.
-    """
+class Move:
+    """A document's new source, which the store has yet to take. Twice does no harm."""
 
     id: int
     document_id: UUID
-    generation: int
-    kind: WriteKind
-    payload: bytes
+    source: str
 
 
 @dataclass(frozen=True, slots=True)

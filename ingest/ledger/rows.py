@@ -41,6 +41,7 @@ def file_columns(files: Collection[SourceFile]) -> Row:
         "sizes": [file.size_bytes for file in files],
         "mtimes": [file.mtime_ns for file in files],
         "sha256s": [file.sha256 for file in files],
+        "versions": [file.version for file in files],
     }
 
 
@@ -58,8 +59,7 @@ def move_columns(updates: Sequence[Update]) -> Row:
     """Moves as arrays, for the store to take."""
     return {
         "ids": [update.document.id for update in updates],
-        "generations": [update.generation for update in updates],
-        "payloads": [update.file.source.encode() for update in updates],
+        "sources": [update.file.source for update in updates],
     }
 
 
@@ -106,6 +106,16 @@ def result_columns(result: ParseResult) -> Row:
         "chunk_ids": [chunk.id for chunk in result.chunks],
         "chunk_sha256s": [chunk.sha256 for chunk in result.chunks],
         "numbers": [page.number for page in result.pages],
+    }
+
+
+def vision_columns(claim: Claim, result: ParseResult) -> Row:
+    """Vision tokens of pages as arrays, and what a checkpoint of them would be kept under."""
+    return {
+        "numbers": [page.number for page in result.pages],
+        "tokens": [page.vlm_tokens for page in result.pages],
+        "sha256": result.document.sha256,
+        "parser_hash": claim.parser_hash,
     }
 
 

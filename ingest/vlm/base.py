@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ingest.ocr import Pixels
 from ingest.parsed import RawPage
 
 MAX_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the model is served: a URL up to and including `/v1`, and the name it has there."""
+
+    url: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

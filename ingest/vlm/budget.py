@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 class Budget:
     """Limits and what was spent of them. A limit of None is none.
 
-    `tenant_spent` starts with what the caller knows of the tenant's other documents; documents
-    that are read at the same time do not see each other.
+    `tenant_spent` starts with what the tenant has spent on this UTC day. Documents that are read
+    at the same time do not see each other, so they may spend over the tenant's limit: by no more
+    than what each may spend alone.
     """
 
     document_tokens: int | None = None

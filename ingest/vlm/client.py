@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import httpx
 from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
 
-from ingest.vlm.base import VlmAnswer, VlmCall, VlmFailure, VlmReply
+from ingest.vlm.base import Endpoint, VlmAnswer, VlmCall, VlmFailure, VlmReply
 from ingest.vlm.prompts import messages
 from serve.address import server_url
 
@@ -21,15 +20,6 @@ _CONNECT_TIMEOUT_S = 10.0
 _RETRIABLE = frozenset({408, 409, 425, 429})
 _OF_THE_PAGE = frozenset({400, 413, 422})  # too large, or a context that is too long
 _NOTHING_WAS_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where the model is served: a URL up to and including `/v1`, and the name it has there."""
-
-    url: str
-    model: str
-    api_key: str | None = field(default=None, repr=False)
 
 
 class HttpVisionReader:

@@ -91,23 +91,31 @@ def page_signs(page: RawPage, image: Pixels, thresholds: EscalationThresholds) -
     lines = _lines(page)
     scale = image.shape[1] / page.width_points
     boxes = [BBox(*(edge * scale for edge in line.bbox)) for line in lines]
-    return ocr_signs(
+    signs = ocr_signs(
         lines,
         tables=bool(page.tables),
         unread_ink_share=unread_ink_share(image, boxes),
         thresholds=thresholds,
     )
+    if page.confidence is None:
+        return signs
+    # That of the page also counts the lines that were too doubtful to be kept.
+    kept = signs.mean_confidence
+    return replace(signs, mean_confidence=min(page.confidence, 1.0 if kept is None else kept))
 
 
 def merged(page: RawPage, outcome: VlmOutcome, reason: str, seconds: float) -> RawPage:
-    """The page with what the model wrote in place of the OCR's text, or with why it is not."""
+    """The page with what the model wrote in place of the OCR's text, or with why it is not.
+
+    Its `vlm_tokens` are what counts against budgets: billed, or estimated where no bill came.
+    """
     tokens = outcome.tokens
     told = f"{tokens.estimated:,} prompt tokens estimated, {tokens.billed:,} billed"
     asked = replace(
         page,
         reason=f"{page.reason}; {reason} ({told})",
         seconds=page.seconds + seconds,
-        vlm_tokens=page.vlm_tokens + tokens.billed,
+        vlm_tokens=page.vlm_tokens + tokens.spent,
         notes=(*page.notes, *outcome.notes),
     )
     if outcome.blocks is None:

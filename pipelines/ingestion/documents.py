@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from ingest.ledger.base import Ledger
 from ingest.ledger.records import Claim
 from ingest.parsed import ParseRequest, ParseResult, RawPage
-from ingest.sources import path_of
 from ingest.workers import ParserProcess
 from pipelines.ingestion.embedding import Embedder
 from pipelines.ingestion.patience import patiently
@@ -35,30 +34,36 @@ class Documents:
         self._terms = terms
 
     async def parse(self, claim: Claim, parser: ParserProcess, vlm_tokens: int) -> ParseResult:
-        """Read the claim's file; pages that an earlier claim finished are not read again.
+        """Read the claim's file or object; pages that an earlier claim finished are not read again.
 
-        Raises StageError; LeaseLostError among them.
+        `vlm_tokens` is what the tenant has spent. Raises StageError; LeaseLostError among them.
         """
-        request = ParseRequest(
-            path=path_of(claim.source),
-            source=claim.source,
-            tenant=claim.key.tenant,
-            corpus=claim.key.corpus,
-            document_id=claim.document_id,
-            generation=claim.generation,
-            vlm_tokens_spent=vlm_tokens,
-        )
         checkpoints = _Checkpoints(self._ledger, claim, self._terms.patience_s)
-        result = await parser.parse(request, checkpoints)
-        await self._patiently_store(lambda: self._ledger.finish_parsing(claim))
+        async with parser.file_of(claim.source) as path:
+            request = ParseRequest(
+                path=path,
+                source=claim.source,
+                tenant=claim.key.tenant,
+                corpus=claim.key.corpus,
+                document_id=claim.document_id,
+                generation=claim.generation,
+                vlm_tokens_spent=vlm_tokens,
+            )
+            result = await parser.parse(request, checkpoints)
+        await self._patiently_store(lambda: self._ledger.finish_parsing(claim, result))
         return result
+
+    async def vision_tokens(self, tenant: str) -> int:
+        """What the tenant has spent on vision models on this UTC day, in every run and worker."""
+        return await patiently(
+            lambda: self._ledger.vision_tokens(tenant), "store", self._terms.patience_s
+        )
 
     async def write(self, claim: Claim, result: ParseResult, embedder: Embedder) -> None:
         """Embed and store what was read, then tell the ledger. Raises as `parse`."""
         vectors = await embedder.embed(result.chunks)
 
         async def replace() -> None:
-            # Refused here if a newer claim exists; the store knows no claims.
             await self._ledger.renew(claim, self._terms.lease_s)
             await self._store.replace_document(
                 result.document,
@@ -66,6 +71,7 @@ class Documents:
                 result.chunks,
                 vectors,
                 fingerprint=embedder.fingerprint,
+                fence=self._ledger.fence(claim),
             )
 
         await self._patiently_store(replace)
@@ -76,14 +82,15 @@ class Documents:
 
         async def delete() -> None:
             await self._ledger.renew(claim, self._terms.lease_s)
-            await self._store.delete_document(claim.key, claim.document_id)
+            fence = self._ledger.fence(claim)
+            await self._store.delete_document(claim.key, claim.document_id, fence=fence)
             await self._ledger.finish_deletion(claim)
 
         await self._patiently_store(delete)
 
     async def fail(self, claim: Claim, error: StageError) -> None:
         """Tell the ledger that the document failed; it is tried again by the next run."""
-        await self._patiently_store(lambda: self._ledger.fail(claim, error, retry_in_s=None))
+        await self._patiently_store(lambda: self._ledger.fail(claim, error))
 
     async def release(self, claim: Claim) -> None:
         """Give the document back, if the ledger can be told."""

@@ -10,7 +10,14 @@ from typing import Any
 from ingest.ledger.records import Claim
 from ingest.parsed import ParseResult
 from pipelines.ingestion.documents import Documents
-from pipelines.ingestion.parts import MOST_DEATHS, Embedders, Parts, is_dead, worker_name
+from pipelines.ingestion.parts import (
+    MOST_DEATHS,
+    Embedders,
+    Holdings,
+    Parts,
+    is_dead,
+    worker_name,
+)
 from pipelines.ingestion.patience import PartDownError
 from pipelines.ingestion.pool import Pool
 from pipelines.ingestion.relay import relay
@@ -46,16 +53,20 @@ class VerifyReport:
         }
 
 
-async def require_corpus(parts: Parts, key: CorpusKey) -> None:
+async def require_corpus(holdings: Holdings, key: CorpusKey) -> None:
     """Raise InputError where neither the store nor the ledger knows the corpus."""
-    if await parts.store.fingerprint(key) or key.corpus in await parts.ledger.corpora(key.tenant):
+    if await holdings.store.fingerprint(key) or key.corpus in await holdings.ledger.corpora(
+        key.tenant
+    ):
         return
     raise InputError(f"corpus {key.corpus!r} does not exist for tenant {key.tenant!r}")
 
 
-async def verify_corpus(parts: Parts, key: CorpusKey) -> VerifyReport:
+async def verify_corpus(holdings: Holdings, key: CorpusKey) -> VerifyReport:
     """Compare the store with the ledger's manifest."""
-    return VerifyReport(verify(await parts.ledger.manifest(key), await parts.store.points(key)))
+    return VerifyReport(
+        verify(await holdings.ledger.manifest(key), await holdings.store.points(key))
+    )
 
 
 async def repair_corpus(parts: Parts, key: CorpusKey, workers: int) -> VerifyReport:
@@ -77,24 +88,24 @@ async def repair_corpus(parts: Parts, key: CorpusKey, workers: int) -> VerifyRep
 
 
 async def delete_documents(
-    parts: Parts, key: CorpusKey, sources: Collection[str] | None
+    holdings: Holdings, key: CorpusKey, sources: Collection[str] | None
 ) -> tuple[int, Sequence[StageError]]:
     """Remove these documents (None: all): a tombstone first, then the points, then the row.
 
     How many went, and why others did not. Documents that wait to be read are left to wait. Raises
     InputError for an unknown corpus or document.
     """
-    await require_corpus(parts, key)
-    known = set(await parts.ledger.documents(key))
+    await require_corpus(holdings, key)
+    known = set(await holdings.ledger.documents(key))
     wanted = known if sources is None else set(sources)
     if unknown := wanted - known:
         raise InputError(f"not in corpus {key.corpus!r}: {', '.join(sorted(unknown))}")
-    await parts.ledger.tombstone(key, wanted)
-    await _prepare(parts, key)
-    documents = Documents(parts.ledger, parts.store, parts.terms)
+    await holdings.ledger.tombstone(key, wanted)
+    await _prepare(holdings, key)
+    documents = Documents(holdings.ledger, holdings.store, holdings.terms)
     gone, errors, kept = 0, list[StageError](), list[Claim]()
     try:
-        while claim := await _claim(parts, key, tombstones_only=True):
+        while claim := await _claim(holdings, key, tombstones_only=True):
             try:
                 async with documents.held(claim):
                     await documents.delete(claim)
@@ -108,7 +119,7 @@ async def delete_documents(
     finally:
         for claim in kept:
             await documents.release(claim)
-    left = (await parts.ledger.status(key)).documents.get("tombstone", 0) - len(errors)
+    left = (await holdings.ledger.status(key)).documents.get("tombstone", 0) - len(errors)
     if left > 0:
         errors.append(StageError("store", f"{left} documents go when their worker is done"))
     return gone, errors
@@ -118,30 +129,36 @@ async def _work_off(parts: Parts, key: CorpusKey, workers: int) -> _Counted:
     documents = Documents(parts.ledger, parts.store, parts.terms)
     counted = _Counted()
     pool = Pool(documents, Embedders(parts).of, parts.parser, workers, counted)
-
     await _prepare(parts, key)
-    await pool.run(partial(_claim, parts, key))
+    parser_hash = parts.parser.options.fingerprint()
+    await pool.run(partial(_claim, parts, key, parser_hash=parser_hash))
     return counted
 
 
-async def _claim(parts: Parts, key: CorpusKey, *, tombstones_only: bool = False) -> Claim | None:
-    claims = await parts.ledger.claim(
+async def _claim(
+    holdings: Holdings,
+    key: CorpusKey,
+    *,
+    parser_hash: str | None = None,
+    tombstones_only: bool = False,
+) -> Claim | None:
+    claims = await holdings.ledger.claim(
         key,
         worker_name(),
-        lease_s=parts.terms.lease_s,
+        lease_s=holdings.terms.lease_s,
         limit=1,
         max_attempts=MOST_DEATHS,
-        parser_hash=parts.parser.options.fingerprint(),
+        parser_hash=parser_hash,
         tombstones_only=tombstones_only,
     )
     return claims[0] if claims else None
 
 
-async def _prepare(parts: Parts, key: CorpusKey) -> None:
+async def _prepare(holdings: Holdings, key: CorpusKey) -> None:
     """Free what dead workers hold, and let the store take what waits for it."""
-    dead = {worker for worker in await parts.ledger.holders(key) if is_dead(worker)}
-    await parts.ledger.expire(key, dead)
-    await relay(parts.outbox, parts.store, key, worker_name())
+    dead = {worker for worker in await holdings.ledger.holders(key) if is_dead(worker)}
+    await holdings.ledger.expire(key, dead)
+    await relay(holdings.outbox, holdings.store, key, worker_name())
 
 
 def _named(claim: Claim, error: StageError) -> StageError:

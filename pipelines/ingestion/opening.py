@@ -7,11 +7,10 @@ from ingest.ledger.postgres_outbox import PostgresOutbox, PostgresVectorCache
 from ingest.options import ParserOptions, ParserSpec, VlmSettings
 from ingest.readers.base import ReadLimits
 from ingest.triage import Thresholds
-from ingest.vlm.base import VlmOptions
-from ingest.vlm.client import Endpoint
+from ingest.vlm.base import Endpoint, VlmOptions
 from ingest.vlm.session import VlmPolicy
 from pipelines.ingestion.documents import Terms
-from pipelines.ingestion.parts import OpenEncoder, Parts
+from pipelines.ingestion.parts import Holdings, OpenEncoder, Parts
 from ragplane.core.config import Settings
 from ragplane.core.cpu import available_cpus
 from ragplane.core.errors import ConfigError
@@ -20,16 +19,27 @@ from retrieval.stores.base import Store
 from retrieval.stores.database import Database
 
 
+def open_holdings(settings: Settings, store: Store, database: Database) -> Holdings:
+    """What corpora are kept in; no model's files are read."""
+    return Holdings(
+        store,
+        PostgresLedger(database.connections),
+        PostgresOutbox(database.connections),
+        terms=Terms(settings.lease_s, settings.patience_s),
+    )
+
+
 def open_parts(
     settings: Settings, store: Store, database: Database, open_encoder: OpenEncoder, workers: int
 ) -> Parts:
     """What `workers` parser processes work with. Raises ConfigError and ModelError."""
-    connections = database.connections
+    holdings = open_holdings(settings, store, database)
     return Parts(
         store=store,
-        ledger=PostgresLedger(connections),
-        outbox=PostgresOutbox(connections),
-        cache=PostgresVectorCache(connections),
+        ledger=holdings.ledger,
+        outbox=holdings.outbox,
+        terms=holdings.terms,
+        cache=PostgresVectorCache(database.connections),
         open_encoder=open_encoder,
         parser=ParserSpec(
             options=parser_options(settings),
@@ -38,7 +48,6 @@ def open_parts(
             timeout_s=settings.document_timeout_s,
             memory_bytes=settings.document_memory_mb << 20,
         ),
-        terms=Terms(settings.lease_s, settings.patience_s),
     )
 
 

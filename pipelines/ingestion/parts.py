@@ -26,16 +26,22 @@ OpenEncoder = Callable[[], Awaitable[Encoder]]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """`open_encoder` is asked when there is something to embed: an unchanged corpus needs none."""
+class Holdings:
+    """What corpora are kept in: enough to look at them and to delete from them."""
 
     store: Store
     ledger: Ledger
     outbox: Outbox
+    terms: Terms = field(default_factory=Terms, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(Holdings):
+    """`open_encoder` is asked when there is something to embed: an unchanged corpus needs none."""
+
     cache: VectorCache
     open_encoder: OpenEncoder
     parser: ParserSpec
-    terms: Terms = field(default_factory=Terms)
 
 
 class Embedders:

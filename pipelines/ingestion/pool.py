@@ -65,7 +65,6 @@ class Pool:
         self._workers = workers
         self._outcomes = outcomes
         self._room = asyncio.Semaphore(workers * _WAITING_PER_PARSER)
-        self._vlm_tokens: dict[str, int] = {}
         self.stopped = False
 
     async def run(self, next_claim: NextClaim) -> None:
@@ -73,10 +72,6 @@ class Pool:
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._workers):
                 tasks.create_task(self._work(next_claim, tasks))
-
-    def spent(self, tenant: str, tokens: int) -> None:
-        """Count vision tokens of a tenant."""
-        self._vlm_tokens[tenant] = self._vlm_tokens.get(tenant, 0) + tokens
 
     async def _work(self, next_claim: NextClaim, tasks: asyncio.TaskGroup) -> None:
         parser = ParserProcess(self._spec)
@@ -122,10 +117,10 @@ class Pool:
             await self._documents.delete(claim)
             self._outcomes.deleted(claim)
             return
-        tenant = claim.key.tenant
-        result = await self._documents.parse(claim, parser, self._vlm_tokens.get(tenant, 0))
+        has_vision = self._spec.options.vlm is not None
+        spent = await self._documents.vision_tokens(claim.key.tenant) if has_vision else 0
+        result = await self._documents.parse(claim, parser, spent)
         parsed.set()
-        self.spent(tenant, sum(page.vlm_tokens for page in result.pages))
         embedder = await self._embedder_of(claim.key)
         await self._documents.write(claim, result, embedder)
         self._outcomes.read(claim, result)

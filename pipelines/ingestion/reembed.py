@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipelines.ingestion.embedding import Embedder
-from pipelines.ingestion.parts import Parts, is_dead
+from pipelines.ingestion.parts import Holdings, Parts, is_dead
 from ragplane.core.errors import InputError, StageError
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.verify import Verification, verify
@@ -70,18 +70,18 @@ async def reembed_corpus(parts: Parts, key: CorpusKey) -> ReembedReport:
     )
 
 
-async def drop_unused(parts: Parts, key: CorpusKey) -> str | None:
+async def drop_unused(holdings: Holdings, key: CorpusKey) -> str | None:
     """Remove the vectors of the model before, or of a change that was not finished.
 
     The fingerprint of their model, None if there were none. Raises InputError for an unknown
     corpus.
     """
-    await _fingerprint(parts, key)
-    return await parts.store.reembedding.drop_unused(key)
+    await _fingerprint(holdings, key)
+    return await holdings.store.reembedding.drop_unused(key)
 
 
-async def _fingerprint(parts: Parts, key: CorpusKey) -> str:
-    found = await parts.store.fingerprint(key)
+async def _fingerprint(holdings: Holdings, key: CorpusKey) -> str:
+    found = await holdings.store.fingerprint(key)
     if found is None:
         raise InputError(f"corpus {key.corpus!r} does not exist for tenant {key.tenant!r}")
     return found

@@ -1,9 +1,8 @@
-"""From the outbox to the store: writes that the ledger promised in a transaction of its own."""
+"""From the outbox to the store: moves that the ledger noted in a transaction of its own."""
 
 from __future__ import annotations
 
 from ingest.ledger.base import Outbox
-from ingest.ledger.records import VectorWrite
 from retrieval.stores.base import CorpusKey, Store
 
 _LIMIT = 100
@@ -11,21 +10,14 @@ _LEASE_S = 60.0
 
 
 async def relay(outbox: Outbox, store: Store, key: CorpusKey, worker: str) -> int:
-    """Apply the corpus's pending writes in their order; how many there were.
+    """Apply the corpus's pending moves in their order; how many there were.
 
     Each may be applied twice: a relay that dies acknowledges nothing.
     """
     applied = 0
-    while writes := await outbox.take(key, worker, lease_s=_LEASE_S, limit=_LIMIT):
-        for write in writes:
-            await _apply(store, key, write)
-        await outbox.acknowledge(key, [write.id for write in writes])
-        applied += len(writes)
+    while moves := await outbox.take(key, worker, lease_s=_LEASE_S, limit=_LIMIT):
+        for move in moves:
+            await store.move_document(key, move.document_id, move.source)
+        await outbox.acknowledge(key, [move.id for move in moves])
+        applied += len(moves)
     return applied
-
-
-async def _apply(store: Store, key: CorpusKey, write: VectorWrite) -> None:
-    if write.kind == "move":
-        await store.move_document(key, write.document_id, write.payload.decode())
-    else:
-        raise ValueError(f"nobody writes {write.kind}")

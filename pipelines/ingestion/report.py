@@ -7,12 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args
 
-from ingest.ledger.records import RunStatus, SyncReport
+from ingest.ledger.records import Claim, RunStatus, SyncReport
 from ingest.parsed import ParseResult
 from ragplane.core.errors import StageError
 from ragplane.core.schema import Route
 
-Change = Literal["added", "updated", "moved", "unchanged", "deleted", "failed"]
+Change = Literal["added", "updated", "retried", "moved", "unchanged", "deleted", "failed"]
+
+
+def change_of(claim: Claim) -> Change:
+    """What reading the claim's document came to: by what the store had of it before.
+
+    `retried` is the same version again, because pages of it failed or its points were wrong.
+    """
+    if not claim.stored_generation:
+        return "added"
+    return "retried" if claim.stored_generation == claim.generation else "updated"
 
 
 class Progress(Protocol):
@@ -25,6 +35,16 @@ class Progress(Protocol):
     def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None:
         """A document is done, well or not: its pages by route, and how much of it failed."""
         ...
+
+
+class Silent:
+    """Progress for nobody."""
+
+    def start(self, documents: int) -> None:
+        """See Progress."""
+
+    def advance(self, source: str, pages: Mapping[str, int], errors: int) -> None:
+        """See Progress."""
 
 
 @dataclass(slots=True)

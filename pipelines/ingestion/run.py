@@ -20,7 +20,7 @@ from pipelines.ingestion.parts import MOST_DEATHS, Embedders, Parts, is_dead, wo
 from pipelines.ingestion.patience import PartDownError, patiently
 from pipelines.ingestion.pool import Pool
 from pipelines.ingestion.relay import relay
-from pipelines.ingestion.report import IngestReport, Progress
+from pipelines.ingestion.report import IngestReport, Progress, change_of
 from ragplane.core.errors import StageError
 from ragplane.core.telemetry import tracer
 from retrieval.stores.base import CorpusKey
@@ -40,8 +40,8 @@ class Ingestion:
         self._workers = workers
         self._progress = progress
 
-    async def run(self, paths: Sequence[Path], key: CorpusKey) -> IngestReport:
-        """Bring the corpus up to date with the files and folders in `paths`.
+    async def run(self, paths: Sequence[str | Path], key: CorpusKey) -> IngestReport:
+        """Bring the corpus up to date with the files, folders and s3:// addresses in `paths`.
 
         A document that fails is reported and the run goes on; what failed before is tried again.
         An encoder or a store that stays down stops the run. Raises InputError for a path that
@@ -180,7 +180,7 @@ class _Outcomes:
 
     def read(self, claim: Claim, result: ParseResult) -> None:
         """See Outcomes."""
-        self._report.read(result, "added" if claim.generation == 1 else "updated")
+        self._report.read(result, change_of(claim))
         pages: Counter[str] = Counter(page.route for page in result.pages if not page.error)
         self._progress.advance(claim.source, pages, len(result.pages) - pages.total())
 

@@ -176,7 +176,7 @@ class Settings(BaseSettings):
         default=100_000, ge=0, description="Vision tokens that one document may cost."
     )
     vlm_tenant_tokens: int | None = Field(
-        default=None, ge=0, description="Vision tokens that a tenant may cost in one run."
+        default=None, ge=0, description="Vision tokens that a tenant may cost in a day (UTC)."
     )
     vlm_timeout_s: float = Field(default=60.0, gt=0, description="Of one call.")
 

@@ -91,7 +91,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it was read. `blocks` are in reading order; width and height in points.
+    """A page as it was read. `blocks` are in reading order; width, height and boxes, in points,
+    are those of the page as shown. `rotation` is how far it was turned clockwise for reading.
 
     `confidence` is the OCR's mean, None where nothing was recognised; `vlm_tokens` what a vision
     model billed. `error` says at which stage and why a page has no text; then its blocks are empty.

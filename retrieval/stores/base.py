@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 import numpy as np
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from ragplane.core.errors import InputError
 from ragplane.core.schema import Chunk, Document, Page
 from ragplane.core.tokens import is_unicode
+
+if TYPE_CHECKING:
+    from retrieval.stores.connections import Connection
 
 MAX_NAME_CHARACTERS = 200
 
@@ -74,6 +77,19 @@ class PointFact:
     document_id: UUID
     generation: int
     text_sha256: str
+
+
+class Fence(Protocol):
+    """The right to write a document, which may pass to another writer at any time."""
+
+    async def check(self) -> None:
+        """Raise StageError if the right is lost."""
+        ...
+
+    async def check_in(self, connection: Connection) -> None:
+        """As `check`, of a store in the ledger's own database: nobody takes the right from then on
+        until this connection's transaction ends."""
+        ...
 
 
 class Reembedding(Protocol):
@@ -144,16 +160,23 @@ class Store(Protocol):
         vectors: NDArray[np.float32],
         *,
         fingerprint: str | None = None,
+        fence: Fence | None = None,
     ) -> None:
         """Put the document in place of any earlier generation, all or nothing.
 
         `vectors` is float32 [len(chunks), dimensions]. Running it twice changes nothing. Where the
-        vectors' `fingerprint` is given, ConfigError if the corpus has come to another model.
+        vectors' `fingerprint` is given, ConfigError if the corpus has come to another model. The
+        `fence` is checked as late as the store can, and nothing is changed if it is lost.
         """
         ...
 
-    async def delete_document(self, key: CorpusKey, document_id: UUID) -> None:
-        """Remove the document with its pages, chunks and vectors, all or nothing."""
+    async def delete_document(
+        self, key: CorpusKey, document_id: UUID, *, fence: Fence | None = None
+    ) -> None:
+        """Remove the document with its pages, chunks and vectors, all or nothing.
+
+        `fence` as in `replace_document`.
+        """
         ...
 
     async def move_document(self, key: CorpusKey, document_id: UUID, source: str) -> None:

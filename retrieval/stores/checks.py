@@ -14,6 +14,8 @@ from ragplane.core.tokens import is_unicode
 
 # pgvector indexes half-precision vectors of up to 4,000 dimensions.
 MAX_DIMENSIONS = 4000
+# What an integer column holds; psycopg cuts more off a larger one without a word (binary COPY).
+_MOST = 2**31 - 1
 
 
 def check_dimensions(dimensions: int) -> None:
@@ -62,13 +64,16 @@ def check_document(document: Document, pages: Sequence[Page], chunks: Sequence[C
     """Refuse, with StageError at `store`, what cannot be stored whole.
 
     That is text with a NUL character or a lone surrogate (PostgreSQL has no form for them;
-    ingestion removes them), a page, chunk id or ordinal given twice, a chunk of another document.
+    ingestion removes them), a page, chunk id or ordinal given twice, a chunk of another document,
+    a number over 2,147,483,647.
     """
     if any(chunk.document_id != document.id for chunk in chunks):
         raise StageError("store", "a chunk belongs to another document", document=document.source)
     _check_distinct(document, "page", (page.number for page in pages))
     _check_distinct(document, "chunk", (chunk.id for chunk in chunks))
     _check_distinct(document, "chunk ordinal", (chunk.ordinal for chunk in chunks))
+    if (largest := max(_numbers(pages, chunks), default=0)) > _MOST:
+        raise StageError("store", f"the number {largest:,} is too large", document=document.source)
     for where, text in _texts(document, pages, chunks):
         if "\x00" in text or not is_unicode(text):
             cause = f"a NUL character or a lone surrogate in {where}"
@@ -120,6 +125,13 @@ def _check_distinct(document: Document, what: str, values: Iterable[Hashable]) -
         if value in seen:
             raise StageError("store", f"{what} {value} is given twice", document=document.source)
         seen.add(value)
+
+
+def _numbers(pages: Sequence[Page], chunks: Sequence[Chunk]) -> Iterator[int]:
+    for page in pages:
+        yield from (page.number, page.rotation, page.vlm_tokens)
+    for chunk in chunks:
+        yield from (chunk.ordinal, chunk.first_page, chunk.last_page, chunk.end, chunk.tokens)
 
 
 def _texts(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from pgvector.psycopg import register_vector_async
-from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError, errors
+from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 
-from ragplane.core.errors import ConfigError, UnavailableError
+from ragplane.core.errors import ConfigError, RagplaneError, StageError, UnavailableError
+from retrieval.stores.faults import Fault, fault_of
 from retrieval.stores.rows import Row
 from retrieval.stores.sql import schema_steps, statement
 
@@ -22,12 +23,11 @@ _MOST_CONNECTIONS = 8
 _TIMEOUT_S = 10
 _MIN_VECTOR_VERSION = (0, 8)
 
-# What this role or this database may not do: waiting does not help, another setting does.
-_NOT_ALLOWED = (
-    errors.InsufficientPrivilege,
-    errors.ReadOnlySqlTransaction,
-    errors.FeatureNotSupported,
-)
+_RAISED: dict[Fault, Callable[[str], RagplaneError]] = {
+    "document": lambda cause: StageError("store", cause),
+    "database": UnavailableError,
+    "settings": ConfigError,
+}
 
 Connection = AsyncConnection[Row]
 # Statements are planned each time: a plan kept for all corpora would fit none of them, and kept
@@ -72,8 +72,9 @@ class Connections:
     async def transaction(self, purpose: str) -> AsyncIterator[Connection]:
         """A connection in a transaction, committed at the end.
 
-        Raises ConfigError for what this role or database may not do, and UnavailableError for any
-        other failure. Both name the host, the `purpose` (as in "cannot read chunks") and the cause.
+        Raises StageError at `store` for what the database does not take (the caller knows whose it
+        is), ConfigError for what this role or database cannot do, and UnavailableError where it is
+        down. All name the host, the `purpose` (as in "cannot read chunks") and the cause.
         """
         async with self._named(purpose), self._turn():
             connection = await self._take()
@@ -97,8 +98,7 @@ class Connections:
         try:
             yield
         except Error as error:
-            kind = ConfigError if isinstance(error, _NOT_ALLOWED) else UnavailableError
-            raise kind(f"{where}: {first_line(error)}") from error
+            raise _RAISED[fault_of(error)](f"{where}: {first_line(error)}") from error
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ragplane.core.errors import StageError
 from ragplane.core.schema import Chunk, Document, Page, join_pages
 from retrieval.stores import bm25
-from retrieval.stores.base import CorpusKey, CorpusStatus, Embed, PointFact, Scored
+from retrieval.stores.base import CorpusKey, CorpusStatus, Embed, Fence, PointFact, Scored
 from retrieval.stores.checks import (
     best_first,
     check_change,
@@ -166,6 +166,7 @@ class MemoryStore:
         vectors: NDArray[np.float32],
         *,
         fingerprint: str | None = None,
+        fence: Fence | None = None,
     ) -> None:
         """Put the document in place of any earlier generation, all or nothing."""
         check_document(document, pages, chunks)
@@ -177,6 +178,8 @@ class MemoryStore:
         check_made_by(document.corpus, corpus.fingerprint, fingerprint)
         units = unit_rows(document, vectors, (len(chunks), corpus.dimensions))
         self._check_ids(corpus, document, chunks)
+        if fence is not None:
+            await fence.check()
         for old in list(corpus.documents.values()):
             if old.id == document.id or old.source == document.source:
                 corpus.remove(old.id)
@@ -196,8 +199,12 @@ class MemoryStore:
                 if taken and taken.chunk.document_id not in replaced | {document.id}:
                     raise StageError("store", "a chunk's id is taken", document=document.source)
 
-    async def delete_document(self, key: CorpusKey, document_id: UUID) -> None:
+    async def delete_document(
+        self, key: CorpusKey, document_id: UUID, *, fence: Fence | None = None
+    ) -> None:
         """Remove the document with its pages, chunks and vectors, all or nothing."""
+        if fence is not None:
+            await fence.check()
         if corpus := self._corpora.get(key):
             corpus.remove(document_id)
 

@@ -16,7 +16,7 @@ from ragplane.core.config import Settings
 from ragplane.core.errors import StageError
 from ragplane.core.schema import Chunk, Document, Page, join_pages
 from retrieval.stores import bm25, rows, writes
-from retrieval.stores.base import CorpusKey, CorpusStatus, PointFact, Scored
+from retrieval.stores.base import CorpusKey, CorpusStatus, Fence, PointFact, Scored
 from retrieval.stores.checks import (
     check_dimensions,
     check_document,
@@ -94,12 +94,14 @@ class PostgresStore:
         vectors: NDArray[np.float32],
         *,
         fingerprint: str | None = None,
+        fence: Fence | None = None,
     ) -> None:
         """Put the document in place of any earlier generation, all or nothing.
 
         `vectors` is float32 [len(chunks), dimensions]. Running it twice changes nothing. Raises
         StageError at `store` for what cannot be stored (see `checks.check_document`), and
-        ConfigError for vectors of another `fingerprint` than the corpus has now.
+        ConfigError for vectors of another `fingerprint` than the corpus has now. The `fence` holds
+        to the commit.
         """
         check_document(document, pages, chunks)
         counts = await asyncio.to_thread(rows.term_counts, chunks)
@@ -113,11 +115,15 @@ class PostgresStore:
             units = unit_rows(document, vectors, (len(chunks), corpus["dimensions"]))
             gone = await writes.clear_document(connection, corpus["id"], document)
             written = await writes.write_parts(
-                connection, corpus["id"], document.id, pages, chunks, units, counts
+                connection, corpus, document.id, pages, chunks, units, counts
             )
+            if fence is not None:
+                await fence.check_in(connection)
             await writes.count(connection, corpus["id"], written=written, gone=gone)
 
-    async def delete_document(self, key: CorpusKey, document_id: UUID) -> None:
+    async def delete_document(
+        self, key: CorpusKey, document_id: UUID, *, fence: Fence | None = None
+    ) -> None:
         """Remove the document with its pages, chunks and vectors, all or nothing."""
         async with self._writing(key, "delete a document") as connection:
             found = await fetch_one(
@@ -125,6 +131,8 @@ class PostgresStore:
             )
             if found:
                 gone = await writes.delete_document(connection, document_id)
+                if fence is not None:
+                    await fence.check_in(connection)
                 await writes.count(connection, found["corpus_id"], gone=gone)
 
     async def move_document(self, key: CorpusKey, document_id: UUID, source: str) -> None:
@@ -161,6 +169,7 @@ class PostgresStore:
                 return []
             query = {
                 "corpus_id": corpus["id"],
+                "slot": corpus["slot"],
                 "vector": HalfVector(unit_query(vector, corpus["dimensions"])),
                 "limit": limit,
             }

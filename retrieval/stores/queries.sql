@@ -32,7 +32,8 @@ on conflict (tenant, name) do nothing
 
 -- name: corpus --
 -- The corpus of a key; no row if there is none.
-select id, fingerprint, dimensions, chunk_count, term_total, second_fingerprint, second_dimensions
+select id, fingerprint, dimensions, slot, chunk_count, term_total, second_fingerprint,
+    second_dimensions
 from ragplane.corpora
 where tenant = %(tenant)s and name = %(corpus)s
 
@@ -48,11 +49,11 @@ select pg_advisory_xact_lock(hashtextextended(%(corpus)s, hashtextextended(%(ten
 
 -- name: has_embedding_index --
 -- Whether this vector length has its index: creating one, even a present one, locks out writers.
-select to_regclass('ragplane.chunks_embedding_{dimensions}') is not null as present
+select to_regclass('ragplane.vectors_embedding_{dimensions}') is not null as present
 
 -- name: create_embedding_index --
 -- One HNSW index per vector length, shared by the corpora of that length.
-create index chunks_embedding_{dimensions} on ragplane.chunks
+create index vectors_embedding_{dimensions} on ragplane.vectors
 using hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops)
 where dimensions = {dimensions}
 
@@ -156,8 +157,12 @@ copy ragplane.pages (
 -- Write chunks.
 copy ragplane.chunks (
     id, corpus_id, document_id, ordinal, text, prefix, heading_path, first_page, last_page,
-    start_offset, end_offset, tokens, sha256, dimensions, embedding, term_count, boxes
+    start_offset, end_offset, tokens, sha256, term_count, boxes
 ) from stdin (format binary)
+
+-- name: copy_vectors --
+-- Write vectors of chunks.
+copy ragplane.vectors (chunk_id, slot, corpus_id, dimensions, embedding) from stdin (format binary)
 
 -- name: copy_postings --
 -- Write postings.
@@ -182,18 +187,18 @@ select
 
 -- name: dense --
 -- The nearest chunks through the HNSW index.
-select id, 1 - (embedding::halfvec({dimensions}) <=> %(vector)s) as score
-from ragplane.chunks
-where corpus_id = %(corpus_id)s and dimensions = {dimensions}
-order by embedding::halfvec({dimensions}) <=> %(vector)s, id
+select chunk_id as id, 1 - (embedding::halfvec({dimensions}) <=> %(vector)s) as score
+from ragplane.vectors
+where corpus_id = %(corpus_id)s and slot = %(slot)s and dimensions = {dimensions}
+order by embedding::halfvec({dimensions}) <=> %(vector)s, chunk_id
 limit %(limit)s
 
 -- name: dense_exact --
 -- The nearest chunks by measuring every one; the materialised step keeps the HNSW index out.
 with measured as materialized (
-    select id, embedding <=> %(vector)s as distance
-    from ragplane.chunks
-    where corpus_id = %(corpus_id)s
+    select chunk_id as id, embedding <=> %(vector)s as distance
+    from ragplane.vectors
+    where corpus_id = %(corpus_id)s and slot = %(slot)s
 )
 select id, 1 - distance as score from measured order by distance, id limit %(limit)s
 
@@ -310,52 +315,39 @@ select h.id, h.document_id, h.ordinal, h.text, h.prefix, h.heading_path, h.first
     h.start_offset, h.end_offset, h.tokens, h.sha256, h.boxes
 from ragplane.chunks h
 where h.corpus_id = %(corpus_id)s
-    and not exists (select from ragplane.second_vectors v where v.chunk_id = h.id)
+    and not exists (
+        select from ragplane.vectors v where v.chunk_id = h.id and v.slot = %(slot)s
+    )
 order by h.id
 limit %(limit)s
 
 -- name: insert_second_vectors --
 -- Keep vectors of chunks that are still there; what is known stays as it is.
-insert into ragplane.second_vectors (chunk_id, embedding)
-select n.id, n.embedding
+insert into ragplane.vectors (chunk_id, slot, corpus_id, dimensions, embedding)
+select n.id, %(slot)s, h.corpus_id, %(dimensions)s, n.embedding
 from unnest(%(ids)s::uuid[], %(embeddings)s::halfvec[]) as n(id, embedding)
 join ragplane.chunks h on h.id = n.id and h.corpus_id = %(corpus_id)s
-on conflict (chunk_id) do nothing
+on conflict (chunk_id, slot) do nothing
 
 -- name: second_points --
 -- As points, of the chunks that have a vector in the second set.
 select h.id, h.document_id, d.generation, h.sha256 as text_sha256
-from ragplane.second_vectors v
+from ragplane.vectors v
 join ragplane.chunks h on h.id = v.chunk_id
 join ragplane.documents d on d.id = h.document_id
-where h.corpus_id = %(corpus_id)s
+where v.corpus_id = %(corpus_id)s and v.slot = %(slot)s
 
--- name: swap_vectors --
--- Exchange the two sets of vectors of a corpus; both parts see them as they were before.
-with moved as (
-    update ragplane.chunks h
-    set embedding = v.embedding, dimensions = %(dimensions)s
-    from ragplane.second_vectors v
-    where v.chunk_id = h.id and h.corpus_id = %(corpus_id)s
-)
-update ragplane.second_vectors v
-set embedding = h.embedding
-from ragplane.chunks h
-where h.id = v.chunk_id and h.corpus_id = %(corpus_id)s
-
--- name: swap_models --
--- Exchange the models of the two sets of vectors of a corpus.
+-- name: switch --
+-- Exchange the two sets of vectors of a corpus, with their models.
 update ragplane.corpora
-set fingerprint = second_fingerprint, dimensions = second_dimensions,
+set slot = 1 - slot, fingerprint = second_fingerprint, dimensions = second_dimensions,
     second_fingerprint = fingerprint, second_dimensions = dimensions
 where id = %(corpus_id)s
 
 -- name: drop_second_vectors --
 -- Remove the second set of vectors of a corpus.
 with gone as (
-    delete from ragplane.second_vectors v
-    using ragplane.chunks h
-    where h.id = v.chunk_id and h.corpus_id = %(corpus_id)s
+    delete from ragplane.vectors where corpus_id = %(corpus_id)s and slot = %(slot)s
 )
 update ragplane.corpora
 set second_fingerprint = null, second_dimensions = null

@@ -1,4 +1,4 @@
-"""Another model for a corpus in PostgreSQL: a second set of vectors, then an exchange."""
+"""Another model for a corpus in PostgreSQL: vectors indexed as they are filled in, then a flip."""
 
 from __future__ import annotations
 
@@ -60,15 +60,14 @@ class PostgresReembedding:
         return {row.pop("id"): PointFact(**row) for row in found}
 
     async def switch(self, key: CorpusKey, fingerprint: str) -> bool:
-        """As `Reembedding.switch`. Writers wait meanwhile; searches see the old vectors."""
+        """As `Reembedding.switch`: one row. Searches that began see the old vectors."""
         async with self._alone(key, "switch to new vectors") as (connection, corpus):
             second = await _second(connection, key, fingerprint)
             if corpus is None or second is None:
                 return corpus is not None and corpus["fingerprint"] == fingerprint
             if await fetch_one(connection, statement("unembedded"), second | {"limit": 1}):
                 return False
-            await connection.execute(statement("swap_vectors"), second)
-            await connection.execute(statement("swap_models"), second)
+            await connection.execute(statement("switch"), second)
         return True
 
     async def drop_unused(self, key: CorpusKey) -> str | None:
@@ -77,7 +76,8 @@ class PostgresReembedding:
             if corpus is None:
                 return None
             dropped: str | None = corpus["second_fingerprint"]
-            await connection.execute(statement("drop_second_vectors"), {"corpus_id": corpus["id"]})
+            second = {"corpus_id": corpus["id"], "slot": 1 - corpus["slot"]}
+            await connection.execute(statement("drop_second_vectors"), second)
         return dropped
 
     async def _unembedded(self, key: CorpusKey, fingerprint: str) -> list[Chunk]:
@@ -102,7 +102,7 @@ class PostgresReembedding:
             await connection.execute(statement("lock_writes"), scope(key))
             if not (second := await _second(connection, key, fingerprint)):
                 return
-            units = unit_rows(None, vectors, (len(chunks), second.pop("dimensions")))
+            units = unit_rows(None, vectors, (len(chunks), second["dimensions"]))
             batch = {
                 "ids": [chunk.id for chunk in chunks],
                 "embeddings": [HalfVector(unit) for unit in units],
@@ -120,8 +120,12 @@ class PostgresReembedding:
 
 
 async def _second(connection: Connection, key: CorpusKey, fingerprint: str) -> Row | None:
-    """The corpus's id and the dimensions of its second set, if that is of this model."""
+    """The corpus's id, and the slot and dimensions of its second set, if that is of this model."""
     corpus = await fetch_one(connection, statement("corpus"), scope(key))
     if corpus is None or corpus["second_fingerprint"] != fingerprint:
         return None
-    return {"corpus_id": corpus["id"], "dimensions": corpus["second_dimensions"]}
+    return {
+        "corpus_id": corpus["id"],
+        "slot": 1 - corpus["slot"],
+        "dimensions": corpus["second_dimensions"],
+    }

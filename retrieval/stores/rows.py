@@ -27,9 +27,10 @@ PAGE_TYPES = (
 )
 CHUNK_TYPES = (
     "uuid", "int8", "uuid", "int4", "text", "text", "text[]", "int4", "int4", "int4", "int4",
-    "int4", "text", "int4", "halfvec", "int4", "jsonb",
+    "int4", "text", "int4", "jsonb",
 )
 # fmt: on
+VECTOR_TYPES = ("uuid", "int2", "int8", "int4", "halfvec")
 POSTING_TYPES = ("int8", "text", "uuid", "int4", "int4")
 
 
@@ -67,11 +68,10 @@ def _error(page: Page) -> Jsonb | None:
 def chunk_rows(
     corpus_id: int,
     chunks: Sequence[Chunk],
-    units: NDArray[np.float32],
     counts: Sequence[Counter[str]],
 ) -> Iterator[tuple[object, ...]]:
-    """Rows for `copy_chunks`. `units` is float32 [len(chunks), dimensions]."""
-    for chunk, unit, count in zip(chunks, units, counts, strict=True):
+    """Rows for `copy_chunks`."""
+    for chunk, count in zip(chunks, counts, strict=True):
         yield (
             chunk.id,
             corpus_id,
@@ -86,11 +86,17 @@ def chunk_rows(
             chunk.end,
             chunk.tokens,
             chunk.sha256,
-            len(unit),
-            HalfVector(unit),
             count.total(),
             Jsonb([[page, *box] for page, box in chunk.boxes]),
         )
+
+
+def vector_rows(
+    corpus: Mapping[str, Any], chunks: Sequence[Chunk], units: NDArray[np.float32]
+) -> Iterator[tuple[object, ...]]:
+    """Rows for `copy_vectors`, of the set in use. `units` is float32 [len(chunks), dimensions]."""
+    for chunk, unit in zip(chunks, units, strict=True):
+        yield chunk.id, corpus["slot"], corpus["id"], len(unit), HalfVector(unit)
 
 
 def posting_rows(
@@ -98,8 +104,9 @@ def posting_rows(
 ) -> list[tuple[object, ...]]:
     """Rows for `copy_postings`, in the order of their index."""
     found = [
-        (term, chunk.id, tf, count.total())
+        (term, chunk.id, tf, total)
         for chunk, count in zip(chunks, counts, strict=True)
+        for total in [count.total()]
         for term, tf in count.items()
     ]
     return [(corpus_id, *posting) for posting in sorted(found)]

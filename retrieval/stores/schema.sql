@@ -198,3 +198,70 @@ create table ragplane.second_vectors (
     chunk_id uuid primary key references ragplane.chunks on delete cascade,
     embedding halfvec not null
 );
+
+-- name: object_versions --
+-- What an object store says of an object's content (its ETag), in place of a time.
+alter table ragplane.ledger_documents add column version text;
+
+-- name: vision --
+-- Vision tokens that tenants spent, by UTC day.
+create table ragplane.ledger_vision (
+    tenant text not null,
+    day date not null,
+    tokens bigint not null,
+    primary key (tenant, day)
+);
+
+-- name: moves --
+-- The outbox holds new sources of documents and nothing else.
+alter table ragplane.ledger_writes rename to ledger_moves;
+
+alter table ragplane.ledger_moves drop column kind, drop column generation;
+
+alter table ragplane.ledger_moves alter column payload type text using convert_from(payload, 'UTF8');
+
+alter table ragplane.ledger_moves rename column payload to source;
+
+-- name: vectors --
+-- Vectors apart from their chunks, so that a corpus changes its model by one row of `corpora`.
+alter table ragplane.corpora add column slot smallint not null default 0;
+
+create table ragplane.vectors (
+    chunk_id uuid not null references ragplane.chunks on delete cascade,
+    -- The set in use, of the corpus's slot, or the second one: of the next model or of the last.
+    slot smallint not null,
+    corpus_id bigint not null,
+    -- Corpora of several dimensions share the table; each dimension has its own partial index.
+    dimensions integer not null,
+    embedding halfvec not null,
+    primary key (chunk_id, slot)
+);
+
+insert into ragplane.vectors (chunk_id, slot, corpus_id, dimensions, embedding)
+select id, 0, corpus_id, dimensions, embedding from ragplane.chunks
+union all
+select v.chunk_id, 1, h.corpus_id, c.second_dimensions, v.embedding
+from ragplane.second_vectors v
+join ragplane.chunks h on h.id = v.chunk_id
+join ragplane.corpora c on c.id = h.corpus_id
+where c.second_dimensions is not null;
+
+create index vectors_corpus on ragplane.vectors (corpus_id, slot);
+
+do $$
+declare
+    length integer;
+begin
+    foreach length in array array(select distinct dimensions from ragplane.vectors) loop
+        execute format(
+            'create index vectors_embedding_%1$s on ragplane.vectors using hnsw '
+            '((embedding::halfvec(%1$s)) halfvec_cosine_ops) where dimensions = %1$s',
+            length
+        );
+    end loop;
+end
+$$;
+
+drop table ragplane.second_vectors;
+
+alter table ragplane.chunks drop column embedding, drop column dimensions;

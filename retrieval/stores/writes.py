@@ -10,13 +10,14 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import DataError, IntegrityError, errors
+from psycopg import Error
 
 from ragplane.core.errors import StageError
 from ragplane.core.schema import Chunk, Document, Page
 from retrieval.stores import rows
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.connections import Connection, fetch_all, fetch_one, first_line
+from retrieval.stores.faults import fault_of
 from retrieval.stores.rows import Row
 from retrieval.stores.sql import statement
 
@@ -33,10 +34,12 @@ NOTHING = Size(0, 0)
 
 @asynccontextmanager
 async def refusals(document: Document) -> AsyncIterator[None]:
-    """Turn what the database refuses about this document into StageError at `store`."""
+    """Turn what the database refuses about this document into StageError that names it."""
     try:
         yield
-    except (DataError, IntegrityError, errors.ProgramLimitExceeded) as error:
+    except Error as error:
+        if fault_of(error) != "document":
+            raise
         raise StageError("store", first_line(error), document=document.source) from error
 
 
@@ -91,26 +94,29 @@ async def move_document(
 
 async def write_parts(
     connection: Connection,
-    corpus_id: int,
+    corpus: Row,
     document_id: UUID,
     pages: Sequence[Page],
     chunks: Sequence[Chunk],
     units: NDArray[np.float32],
     counts: Sequence[Counter[str]],
 ) -> Size:
-    """Write pages, chunks and postings. `units` is float32 [len(chunks), dimensions]."""
+    """Write pages, chunks, vectors and postings. `units` is float32 [len(chunks), dimensions]."""
     await _copy(connection, "copy_pages", rows.PAGE_TYPES, rows.page_rows(document_id, pages))
     await _copy(
         connection,
         "copy_chunks",
         rows.CHUNK_TYPES,
-        rows.chunk_rows(corpus_id, chunks, units, counts),
+        rows.chunk_rows(corpus["id"], chunks, counts),
+    )
+    await _copy(
+        connection, "copy_vectors", rows.VECTOR_TYPES, rows.vector_rows(corpus, chunks, units)
     )
     await _copy(
         connection,
         "copy_postings",
         rows.POSTING_TYPES,
-        rows.posting_rows(corpus_id, chunks, counts),
+        rows.posting_rows(corpus["id"], chunks, counts),
     )
     return Size(len(chunks), sum(count.total() for count in counts))
 

@@ -25,8 +25,12 @@ HOOKS = Path(__file__).parent / "hooks"
 CORPUS = "pumps"
 Read = tuple[str, int]
 _POINTS = """
-select c.id, d.source, c.ordinal, c.prefix, c.text, c.embedding::text
-from ragplane.chunks c join ragplane.documents d on d.id = c.document_id order by c.id
+select c.id, d.source, c.ordinal, c.prefix, c.text, v.embedding::text
+from ragplane.chunks c
+join ragplane.documents d on d.id = c.document_id
+join ragplane.corpora o on o.id = c.corpus_id
+left join ragplane.vectors v on v.chunk_id = c.id and v.slot = o.slot
+order by c.id
 """
 _DOCUMENTS = (
     "select id, source, sha256, mime, title, generation from ragplane.documents order by id"
@@ -43,7 +47,7 @@ _TABLES = (
     "corpora",
     "ledger_documents",
     "ledger_pages",
-    "ledger_writes",
+    "ledger_moves",
     "ledger_vectors",
     "ledger_runs",
 )

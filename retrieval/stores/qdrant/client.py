@@ -194,12 +194,12 @@ class ServerEngine:
         try:
             yield
         except (ApiException, QdrantException) as error:
+            what = f"Qdrant at {self._where} cannot {purpose}: {_cause(error)}"
             kind = _KINDS.get(getattr(error, "status_code", None), UnavailableError)
-            cause = _cause(error)
-            raise kind(f"Qdrant at {self._where} cannot {purpose}: {cause}") from error
+            raise kind(what) from error
 
 
-_KINDS: dict[int | None, type[ConfigError | UnavailableError]] = {
+_KINDS: dict[int | None, type[ConfigError | RefusedError]] = {
     401: ConfigError,
     403: ConfigError,
     400: RefusedError,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from ragplane.core.errors import UnavailableError
+from ragplane.core.errors import StageError
 
 DENSE = "dense"
 SPARSE = "sparse"
@@ -39,8 +39,11 @@ _EF_SEARCH_MOST = 1_000
 Payload = dict[str, Any]
 
 
-class RefusedError(UnavailableError):
-    """The engine refused the request."""
+class RefusedError(StageError):
+    """The engine does not take this request, now or later; others it does."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__("store", cause)
 
 
 @dataclass(frozen=True, slots=True)

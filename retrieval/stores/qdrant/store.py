@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ragplane.core.errors import StageError
 from ragplane.core.schema import Chunk, Document, Page
-from retrieval.stores.base import CorpusKey, CorpusStatus, PointFact, Scored
+from retrieval.stores.base import CorpusKey, CorpusStatus, Fence, PointFact, Scored
 from retrieval.stores.checks import (
     best_first,
     check_dimensions,
@@ -72,6 +72,7 @@ class QdrantStore:
         vectors: NDArray[np.float32],
         *,
         fingerprint: str | None = None,
+        fence: Fence | None = None,
     ) -> None:
         """Put the document in place of any earlier generation, all or nothing.
 
@@ -87,12 +88,16 @@ class QdrantStore:
         check_made_by(document.corpus, corpus.fingerprint, fingerprint)
         units = unit_rows(document, vectors, (len(chunks), corpus.dimensions))
         await writing.replace_document(
-            self.engine, corpus.collection, document, pages, chunks, units
+            self.engine, corpus.collection, document, pages, chunks, units, fence
         )
 
-    async def delete_document(self, key: CorpusKey, document_id: UUID) -> None:
+    async def delete_document(
+        self, key: CorpusKey, document_id: UUID, *, fence: Fence | None = None
+    ) -> None:
         """Remove the document with its chunks and vectors, all or nothing."""
         if corpus := await self._corpus(key):
+            if fence is not None:
+                await fence.check()
             await writing.delete_document(self.engine, corpus.collection, key.tenant, document_id)
 
     async def points(self, key: CorpusKey) -> dict[UUID, PointFact]:

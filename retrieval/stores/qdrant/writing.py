@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ragplane.core.errors import StageError
 from ragplane.core.schema import Chunk, Document, Page
+from retrieval.stores.base import Fence
 from retrieval.stores.qdrant import points
 from retrieval.stores.qdrant.engine import Engine, Payload, Point, Record, RefusedError, Where
 
@@ -27,11 +28,13 @@ async def replace_document(
     pages: Sequence[Page],
     chunks: Sequence[Chunk],
     units: NDArray[np.float32],
+    fence: Fence | None,
 ) -> None:
     """Put the document in place of any earlier version, all or nothing.
 
     `units` is float32 [len(chunks), dimensions] of unit vectors. Raises StageError at `store` where
-    an id is taken, or where the engine refuses the content.
+    an id is taken, or where the engine refuses the content, and as `fence`: it is checked right
+    before the new version is written, and again before it becomes the current one.
     """
     namesakes = await _namesakes(engine, collection, document.tenant, document.id, document.source)
     earlier = await _earlier(engine, collection, document, chunks, namesakes)
@@ -39,12 +42,16 @@ async def replace_document(
     batch = await asyncio.to_thread(
         _version_points, document, version, pages, chunks, units, earlier
     )
+    if fence is not None:
+        await fence.check()
     try:
         await engine.upsert(collection, batch)
+        if fence is not None:
+            await fence.check()
         flip = points.document_point(document, version, pages, chunks)
         await engine.upsert(collection, [flip])
     except RefusedError as error:
-        raise StageError("store", str(error), document=document.source) from error
+        raise StageError("store", error.cause, document=document.source) from error
     parts = {"tenant": document.tenant, "document_id": str(document.id)}
     for kind in ("chunk", "text"):
         others = Where(parts | {"kind": kind}, {"versions[].id": version})

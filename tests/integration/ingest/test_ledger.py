@@ -78,9 +78,9 @@ async def test_a_stalled_lease_is_taken_over_and_the_old_worker_is_refused(ledge
     for commit in (
         ledger.renew(old, 60),
         ledger.finish_pages(old, sha("a"), [raw_page(1)]),
-        ledger.finish_parsing(old),
+        ledger.finish_parsing(old, result(old, ["x"])),
         ledger.finish_document(old, result(old, ["old"])),
-        ledger.fail(old, ERROR, retry_in_s=None),
+        ledger.fail(old, ERROR),
     ):
         with pytest.raises(LeaseLostError):
             await commit
@@ -119,7 +119,7 @@ async def test_a_document_given_back_keeps_its_attempts(ledger, key):
     """Behaviour 28: the encoder was down; nothing parsed is lost, no attempt is spent."""
     [claim] = await list_and_claim(ledger, key, file("a", "a"))
     await ledger.finish_pages(claim, sha("a"), [raw_page(1), raw_page(2)])
-    await ledger.finish_parsing(claim)
+    await ledger.finish_parsing(claim, result(claim, ["x"]))
     assert await statuses(ledger, key) == {"a": "parsed"}
     await ledger.release(claim)
     assert await statuses(ledger, key) == {"a": "parsed"}
@@ -148,22 +148,16 @@ async def test_finished_pages_are_of_this_content_and_configuration(ledger, key)
     assert await ledger.finished_pages(claim, sha("new")) == {}
 
 
-async def test_failures_are_tried_again_a_bounded_number_of_times(ledger, key, kept):
+async def test_what_failed_waits_for_the_next_run(ledger, key):
     """Behaviour 28."""
     [claim] = await list_and_claim(ledger, key, file("a", "a"))
-    await ledger.fail(claim, ERROR, retry_in_s=0.2, max_attempts=2)
-    assert await statuses(ledger, key) == {"a": "pending"}
-    assert await claim_some(ledger, key) == []
-    await kept.wait(0.25)
-    [claim] = await claim_some(ledger, key)
-    await ledger.fail(claim, ERROR, retry_in_s=0.2, max_attempts=2)
+    await ledger.fail(claim, ERROR)
     assert await statuses(ledger, key) == {"a": "failed"}
-    await kept.wait(0.25)
     assert await claim_some(ledger, key) == []
     assert await ledger.sync(key, listing(file("a", "a")), "p1") == SyncReport(unchanged=1)
     assert await ledger.retry(key) == 1
     [claim] = await claim_some(ledger, key)
-    assert claim.attempts == 1
+    assert (claim.attempts, claim.stored_generation) == (1, 0)
     assert await ledger.errors(key, 5) == []
 
 
@@ -191,7 +185,7 @@ async def test_leases_of_dead_workers_end_at_once(ledger, key):
     [again] = await claim_some(ledger, key)
     assert again.token > claim.token
     with pytest.raises(LeaseLostError):
-        await ledger.finish_parsing(claim)
+        await ledger.finish_parsing(claim, result(claim, ["x"]))
 
 
 async def test_a_new_document_waits_for_a_move_that_the_store_has_yet_to_take(ledger, key, kept):
@@ -240,7 +234,7 @@ async def test_status_and_errors_name_stages(ledger, key):
     a, b, c, _ = await list_and_claim(ledger, key, *files)
     await ledger.finish_document(a, result(a, ["one", "two"]))
     await ledger.finish_document(b, result(b, ["one", "two", "three"], failed=2))
-    await ledger.fail(c, StageError("parse", "en\x00crypted \udc80"), retry_in_s=None)
+    await ledger.fail(c, StageError("parse", "en\x00crypted \udc80"))
     status = await ledger.status(key)
     assert status.documents == {"done": 1, "partial": 1, "failed": 1, "claimed": 1}
     assert status.stages == {"parse": 1, "ocr": 1}

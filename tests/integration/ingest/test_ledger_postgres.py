@@ -1,8 +1,10 @@
 """What only a ledger in a database shows: processes that race and die, its speed, its limits."""
 
 import asyncio
+import math
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,19 @@ import pytest
 
 from ingest.ledger.postgres import PostgresLedger
 from ingest.ledger.records import LeaseLostError, SourceFile, SyncReport
+from ragplane.core.errors import StageError
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.postgres import PostgresStore
-from tests.integration.ingest.ledger_kit import FOLDER, file, listing, raw_page, result, sha
+from tests.integration.ingest.ledger_kit import (
+    FOLDER,
+    SIGNALS,
+    file,
+    list_and_claim,
+    listing,
+    raw_page,
+    result,
+    sha,
+)
 from tests.integration.ingest.ledger_worker import PAGES, STEPS
 
 ROOT = Path(__file__).parents[3]
@@ -162,3 +174,23 @@ async def test_two_syncs_at_once_add_each_file_once(ledger, key):
     reports = await asyncio.gather(*(ledger.sync(key, files, "p1") for _ in range(4)))
     assert sorted(report.added for report in reports) == [0, 0, 0, 50]
     assert len(await ledger.documents(key)) == 50
+
+
+@pytest.mark.parametrize(
+    ("page", "cause"),
+    [
+        (raw_page(1, vlm_tokens=2**40), "out of range"),
+        (replace(raw_page(1), signals=replace(SIGNALS, image_coverage=math.inf)), "json"),
+        (replace(raw_page(2**31)), "out of range"),
+    ],
+)
+async def test_what_the_database_refuses_of_one_document_is_not_the_database_down(
+    ledger, key, page, cause
+):
+    """Behaviour 25: it is that document's error, with the cause; waiting would not help."""
+    [claim] = await list_and_claim(ledger, key, file("a", "a"))
+    with pytest.raises(StageError, match=rf"^store: .* cannot keep pages: .*{cause}") as caught:
+        await ledger.finish_pages(claim, sha("a"), [page])
+    await ledger.fail(claim, caught.value)
+    [error] = await ledger.errors(key, 5)
+    assert (error.source, error.stage) == (claim.source, "store")

@@ -149,7 +149,7 @@ async def test_a_moved_document_keeps_its_id(ledger, key, kept):
     assert await ledger.manifest(key) == points
     assert await claim_some(ledger, key) == []
     [write] = await kept.outbox.take(key, "r", lease_s=60, limit=5)
-    assert (write.document_id, write.kind, write.payload) == (row.id, "move", b"file:///d/z")
+    assert (write.document_id, write.source) == (row.id, "file:///d/z")
     again = listing(*moved.files, file("a", "third"))
     assert await ledger.sync(key, again, "p1") == SyncReport(added=1, unchanged=2)
     ids = {row.id for row in (await ledger.documents(key)).values()}

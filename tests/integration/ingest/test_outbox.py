@@ -1,4 +1,4 @@
-"""Pending writes and cached vectors, in PostgreSQL and in memory."""
+"""Pending moves and cached vectors, in PostgreSQL and in memory."""
 
 from uuid import uuid4
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from retrieval.stores.base import CorpusKey
-from tests.integration.ingest.ledger_kit import FOLDER, file, listing, result
+from tests.integration.ingest.ledger_kit import file, listing, read_and_store
 
 
 @pytest.fixture
@@ -14,39 +14,38 @@ def outbox(kept):
     return kept.outbox
 
 
-async def _finish(ledger, key, *names):
-    """Documents that were finished with a write for the store."""
-    await ledger.sync(key, listing(*(file(name, name) for name in names)), "p1")
-    claims = await ledger.claim(key, "w", lease_s=60, limit=10)
-    for claim in claims:
-        await ledger.finish_document(claim, result(claim, ["one"]), write=claim.source.encode())
-    return claims
+async def _move(ledger, key, *names):
+    """Documents that moved, in the order of their names; their new sources."""
+    await read_and_store(ledger, key, *(file(name, name) for name in names))
+    moved = [file(f"{name}-moved", name) for name in names]
+    assert (await ledger.sync(key, listing(*moved), "p1")).moved == len(names)
+    return [one.source for one in moved]
 
 
 async def _take(outbox, key, worker="r", *, lease_s=60, limit=10):
     return await outbox.take(key, worker, lease_s=lease_s, limit=limit)
 
 
-async def test_writes_wait_in_their_order_until_acknowledged(ledger, outbox, key):
+async def test_moves_wait_in_their_order_until_acknowledged(ledger, outbox, key):
     """Behaviour 19."""
-    claims = await _finish(ledger, key, "a", "b", "c")
-    writes = await _take(outbox, key, limit=2)
-    assert [write.document_id for write in writes] == [c.document_id for c in claims[:2]]
-    assert [write.payload for write in writes] == [c.source.encode() for c in claims[:2]]
-    assert {(write.kind, write.generation) for write in writes} == {("replace", 1)}
+    sources = await _move(ledger, key, "a", "b", "c")
+    moves = await _take(outbox, key, limit=2)
+    assert [move.source for move in moves] == sources[:2]
+    rows = await ledger.documents(key)
+    assert [move.document_id for move in moves] == [rows[source].id for source in sources[:2]]
     assert (await ledger.status(key)).writes == 3
-    assert await _take(outbox, key, limit=2) == writes  # the same worker, started again
-    await outbox.acknowledge(CorpusKey(key.tenant, "other"), [write.id for write in writes])
-    await outbox.acknowledge(key, [write.id for write in writes])
+    assert await _take(outbox, key, limit=2) == moves  # the same worker, started again
+    await outbox.acknowledge(CorpusKey(key.tenant, "other"), [move.id for move in moves])
+    await outbox.acknowledge(key, [move.id for move in moves])
     [last] = await _take(outbox, key)
-    assert last.document_id == claims[2].document_id
+    assert last.source == sources[2]
     await outbox.acknowledge(key, [last.id])
     await outbox.acknowledge(key, [last.id])
     assert (await ledger.status(key)).writes == 0
 
 
 async def test_one_relay_at_a_time(ledger, outbox, key, kept):
-    await _finish(ledger, key, "a", "b")
+    await _move(ledger, key, "a", "b")
     [first] = await _take(outbox, key, "r1", lease_s=0.3, limit=1)
     assert await _take(outbox, key, "r2") == []
     await kept.wait(0.35)
@@ -54,13 +53,12 @@ async def test_one_relay_at_a_time(ledger, outbox, key, kept):
     assert (taken[0], len(taken)) == (first, 2)
 
 
-async def test_a_deletion_waits_for_writes_of_the_document(ledger, outbox, key):
+async def test_a_deletion_waits_for_moves_of_the_document(ledger, outbox, key):
     """Behaviour 22."""
-    await _finish(ledger, key, "a")
-    await ledger.tombstone(key, [f"{FOLDER}/a"])
+    await ledger.tombstone(key, await _move(ledger, key, "a"))
     assert await ledger.claim(key, "w", lease_s=60, limit=10) == []
     assert key not in await ledger.waiting()
-    await outbox.acknowledge(key, [write.id for write in await _take(outbox, key)])
+    await outbox.acknowledge(key, [move.id for move in await _take(outbox, key)])
     [claim] = await ledger.claim(key, "w", lease_s=60, limit=10)
     assert claim.tombstone
 

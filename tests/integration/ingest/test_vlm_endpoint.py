@@ -15,9 +15,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ingest.ocr import Pixels
 from ingest.parsed import Line, RawPage
-from ingest.vlm.base import VlmOptions
+from ingest.vlm.base import Endpoint, VlmOptions
 from ingest.vlm.budget import Budget
-from ingest.vlm.client import Endpoint, HttpVisionReader
+from ingest.vlm.client import HttpVisionReader
 from ingest.vlm.read import Clock
 from ingest.vlm.session import VlmPolicy, VlmSession
 from ragplane.core.errors import ConfigError

@@ -7,8 +7,9 @@ import psycopg
 import pytest
 
 from ragplane.core.config import Settings
-from ragplane.core.errors import StageError, UnavailableError
+from ragplane.core.errors import ConfigError, StageError
 from ragplane.core.schema import BBox, Note
+from retrieval.stores.base import CorpusKey
 from retrieval.stores.connections import SCHEMA_VERSION
 from retrieval.stores.postgres import PostgresStore
 from retrieval.stores.sql import schema_steps, statement
@@ -68,7 +69,7 @@ async def test_a_version_1_database_keeps_its_documents(version_1, key, make_doc
 async def test_a_step_that_fails_leaves_the_old_version(version_1):
     with psycopg.connect(version_1) as connection:
         connection.execute("alter table ragplane.pages add column error text")
-    with pytest.raises(UnavailableError, match=r'column "error".* already exists'):
+    with pytest.raises(ConfigError, match=r'column "error".* already exists'):
         await PostgresStore.open(Settings(database_url=version_1))
     with psycopg.connect(version_1) as connection:
         assert connection.execute("select version from ragplane.schema_version").fetchone() == (1,)
@@ -92,3 +93,32 @@ async def test_what_a_page_came_to_is_stored(postgres_store, key, make_document,
         [{"kind": "hidden", "text": "white text", "bbox": [1, 2, 3, 4]}],
         {"stage": "ocr", "cause": "no memory"},
     )
+
+
+_SECOND = """
+update ragplane.corpora set second_fingerprint = 'g', second_dimensions = 2;
+insert into ragplane.second_vectors values ('00000000-0000-0000-0000-000000000002', '[0,1]');
+"""
+
+
+async def test_vectors_that_stood_with_their_chunks_are_kept_apart(version_1):
+    """Behaviour 23: those in use, with their index, and the second set."""
+    steps = schema_steps()
+    before = next(n for n, step in enumerate(steps) if b"create table ragplane.vectors" in step)
+    with psycopg.connect(version_1) as connection:
+        for step in steps[1:before]:
+            connection.execute(step)
+        connection.execute(statement("set_version"), {"version": before})
+        connection.execute(_SECOND)
+    store = await PostgresStore.open(Settings(database_url=version_1))
+    key = CorpusKey("t", "c")
+    [hit] = await store.dense(key, np.eye(8, dtype=np.float32)[0], 5)
+    assert hit.score == pytest.approx(1)
+    assert await store.reembedding.switch(key, "g")
+    [same] = await store.dense(key, np.array([0, 1], np.float32), 5)
+    assert (same.chunk_id, same.score) == (hit.chunk_id, pytest.approx(1))
+    await store.aclose()
+    with psycopg.connect(version_1) as connection:
+        indexes = connection.execute("select indexname from pg_indexes where tablename = 'vectors'")
+        names = {name for (name,) in indexes}
+    assert {"vectors_embedding_8", "vectors_embedding_2", "vectors_corpus"} <= names

@@ -98,12 +98,12 @@ async def test_the_index_gives_k_results_under_the_filter(
 
 async def test_the_dense_query_can_use_the_index(opened, conninfo):
     query = statement("dense", dimensions=8)
-    parameters = {"corpus_id": 1, "vector": str([0.1] * 8), "limit": 10}
+    parameters = {"corpus_id": 1, "slot": 0, "vector": str([0.1] * 8), "limit": 10}
     with psycopg.connect(conninfo) as connection:
         # The table is small here: without these the planner would rightly read it whole.
         connection.execute("set enable_seqscan = off; set enable_sort = off")
         lines = connection.execute(b"explain " + query, parameters).fetchall()
-    assert any("Index Scan using chunks_embedding_8" in line for (line,) in lines)
+    assert any("Index Scan using vectors_embedding_8" in line for (line,) in lines)
 
 
 async def test_concurrent_writers_of_one_document(opened, key, make_document):
@@ -263,11 +263,11 @@ async def test_what_the_role_or_the_database_may_not_do_is_named(database, key, 
 async def test_other_failures_are_named(database, key):
     store = await PostgresStore.open(Settings(database_url=database))
     await store.open_corpus(key, fingerprint="f", dimensions=8)
-    with pytest.raises(UnavailableError, match=r"cannot open the corpus: .*NUL"):
+    with pytest.raises(StageError, match=r"^store: .* cannot open the corpus: .*NUL"):
         await store.open_corpus(CorpusKey("new", "new"), fingerprint="\x00", dimensions=8)
     with psycopg.connect(database) as connection:
         connection.execute("drop table ragplane.pages")
-    with pytest.raises(UnavailableError, match=r'cannot read status: .*"ragplane.pages" does not'):
+    with pytest.raises(ConfigError, match=r'cannot read status: .*"ragplane.pages" does not'):
         await store.status(key)
     await store.aclose()
     with pytest.raises(UnavailableError, match="cannot read status: the store is closed"):

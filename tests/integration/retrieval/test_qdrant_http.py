@@ -1,4 +1,9 @@
-"""What goes over the wire to a Qdrant server: a local server replays answers and keeps requests."""
+"""What goes over the wire to a Qdrant server: a local server replays answers and keeps requests.
+
+The contract is Qdrant's own description (`qdrant_contract`): every body sent is validated against
+it, and the client parses every answer through it. The answers are written by hand after that
+description; they were not recorded from a server.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -8,6 +13,7 @@ from uuid import UUID
 
 import orjson
 import pytest
+from pydantic import ValidationError
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError, UnavailableError
@@ -15,6 +21,7 @@ from retrieval.stores.base import CorpusKey
 from retrieval.stores.open import open_at
 from retrieval.stores.qdrant.client import ServerEngine
 from retrieval.stores.qdrant.engine import EVERYTHING, Point, RefusedError, Sparse, Where
+from tests.integration.retrieval.qdrant_contract import validate
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 DONE = {"operation_id": 1, "status": "completed"}
@@ -81,6 +88,9 @@ def server() -> Iterator[Server]:
     server.shutdown()
     thread.join()
     server.server_close()
+    for method, path, body in server.requests:
+        if body is not None:
+            validate(method, path, body)
 
 
 @pytest.fixture
@@ -89,6 +99,18 @@ async def engine(server):
     server.requests.clear()
     yield engine
     await engine.aclose()
+
+
+def test_the_contract_refuses_what_the_description_lacks():
+    for path, body in {"/query": {"query": [1.0], "top": 5}, "": {"ids": [{}]}}.items():
+        with pytest.raises(ValidationError):
+            validate("POST", f"/collections/c/points{path}", body)
+
+
+async def test_an_answer_that_the_description_lacks_is_an_error(server, engine):
+    server.answer("POST", "/collections/c/points/query", {"points": [{"id": str(ONE)}]})
+    with pytest.raises(UnavailableError, match="cannot search"):
+        await engine.search("c", [1.0], EVERYTHING, 5)
 
 
 async def test_the_version_is_asked_and_the_key_is_sent(server):
@@ -257,7 +279,7 @@ async def test_a_collection_that_is_not_there_has_no_points(server, engine):
 async def test_an_error_names_the_server_and_the_cause(server, engine, status, kind):
     """Behaviour 25."""
     server.answer("PUT", "/collections/c/points?wait=true", (status, "the true cause"))
-    message = rf"^Qdrant at {server.host} cannot write points: {status} the true cause$"
+    message = rf"Qdrant at {server.host} cannot write points: {status} the true cause$"
     with pytest.raises(kind, match=message) as caught:
         await engine.upsert("c", [Point(ONE, {})])
     assert type(caught.value) is kind

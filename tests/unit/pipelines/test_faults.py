@@ -89,7 +89,7 @@ async def ingest(
         MemoryVectorCache(),
         open_encoder,
         ParserSpec(ParserOptions(tokenizer_file, limit_tokens=64), Path("home")),
-        Terms(lease_s=30, patience_s=patience_s),
+        terms=Terms(lease_s=30, patience_s=patience_s),
     )
     return await Ingestion(parts, workers=1, progress=Silent()).run([folder], key)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -12,7 +13,7 @@ from ingest.ledger.memory_outbox import MemoryOutbox, MemoryVectorCache
 from ingest.options import ParserOptions, ParserSpec
 from pipelines.ingestion.documents import Terms
 from pipelines.ingestion.parts import Parts
-from pipelines.ingestion.report import IngestReport
+from pipelines.ingestion.report import Change, IngestReport
 from pipelines.ingestion.run import Ingestion
 from ragplane.core.errors import (
     ConfigError,
@@ -85,7 +86,7 @@ def ingestion(memory_store: MemoryStore, ledger: MemoryLedger) -> Make:
             return encoder
 
         terms = Terms(lease_s=30, patience_s=patience_s)
-        parts = Parts(memory_store, ledger, outbox, cache, open_encoder, spec, terms)
+        parts = Parts(memory_store, ledger, outbox, cache, open_encoder, spec, terms=terms)
         return Ingestion(parts, workers=1, progress=steps or Steps())
 
     return make
@@ -281,8 +282,19 @@ async def test_what_was_parsed_and_embedded_is_kept_when_the_encoder_stays_down(
     assert [run.status for run in await ledger.runs(key, 3)] == ["completed", "completed", "failed"]
 
 
+async def test_documents_count_as_what_the_store_had_of_them(
+    ingestion: Make, folder: Path, ledger: MemoryLedger, encoder: FakeEncoder, key: CorpusKey
+) -> None:
+    """Behaviour 25: a second try is no new document, a first success is, whatever came before."""
+    (folder / "late.txt").write_bytes(b"")
+    first = await ingestion(encoder).run([folder], key)
+    assert first.as_json()["documents"] == counts(added=2, failed=1)
+    (folder / "late.txt").write_text("The dome is round.")
+    gate = (await ledger.documents(key))[(folder / "gate.md").as_uri()]
+    await ledger.requeue(key, [gate.id])
+    second = await ingestion(encoder).run([folder], key)
+    assert second.as_json()["documents"] == counts(added=1, retried=1, unchanged=1)
+
+
 def counts(**given: int) -> dict[str, int]:
-    return {
-        change: given.get(change, 0)
-        for change in ("added", "updated", "moved", "unchanged", "deleted", "failed")
-    }
+    return dict.fromkeys(get_args(Change), 0) | given

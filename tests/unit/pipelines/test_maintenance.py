@@ -72,7 +72,7 @@ class Bench:
         spec = ParserSpec(ParserOptions(tokenizer_file, limit_tokens=64), Path("home"))
         outbox = MemoryOutbox(self.ledger)
         terms = Terms(lease_s=30, patience_s=patience_s)
-        return Parts(self.store, self.ledger, outbox, self.cache, open_encoder, spec, terms)
+        return Parts(self.store, self.ledger, outbox, self.cache, open_encoder, spec, terms=terms)
 
     async def ingest(self, encoder: FakeEncoder, folder: Path, key: CorpusKey) -> None:
         report = await Ingestion(self.parts(encoder), 1, Silent()).run([folder], key)
