@@ -23,14 +23,14 @@ def as_shown(blocks: Sequence[Block], raw: RawPage) -> tuple[Block, ...]:
     if not raw.turn and not raw.skew_degrees:
         return tuple(blocks)
     size = raw.width_points, raw.height_points
-    back = multiplied(_leaning(raw.skew_degrees, size), turn_matrix(-raw.turn % 360, *size))
+    back = multiplied(leaning(raw.skew_degrees, size), turn_matrix(-raw.turn % 360, *size))
     return tuple(
         block if block.bbox is None else replace(block, bbox=transformed(block.bbox, back))
         for block in blocks
     )
 
 
-def _leaning(skew_degrees: float, size: Size) -> Matrix:
+def leaning(skew_degrees: float, size: Size) -> Matrix:
     """The matrix that turns a page clockwise about its middle."""
     cos, sin = math.cos(math.radians(skew_degrees)), math.sin(math.radians(skew_degrees))
     x, y = size[0] / 2, size[1] / 2

@@ -19,52 +19,59 @@ _EMBEDDING_SETTINGS = ("served_model_name", "pooling", "default_prompt", "defaul
 Opened = dict[str, tuple[ModelFiles, OpenedBackend]]
 
 
-def start_opening(settings: Settings, *, apart: bool) -> Future[Opened]:
-    """`open_models` on a thread of its own, which keeps nobody from leaving."""
-    opening: Future[Opened] = Future()
-    opening.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+class Opening:
+    """Models that are being opened on a thread, which keeps nobody from leaving."""
 
-    def run() -> None:
+    def __init__(self, settings: Settings, *, apart: bool) -> None:
+        """`apart`: in processes of their own."""
+        self._settings = settings
+        self._apart = apart
+        self._given_up = threading.Event()
+        self._future: Future[Opened] = Future()
+        self._future.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+        threading.Thread(target=self._run, name="opening", daemon=True).start()
+
+    async def opened(self) -> Opened:
+        """Each distinct model once, the embedding model first, by its name in the settings.
+
+        Takes seconds; the first time, models are exported and calibrated. Raises ModelError, also
+        for a model of the wrong kind, and ConfigError. Cancelled, it ends the processes that
+        export or try backends, and what is open is closed.
+        """
         try:
-            opening.set_result(open_models(settings, apart=apart))
+            return await asyncio.wrap_future(self._future)
+        except asyncio.CancelledError:
+            self._given_up.set()
+            end_running()
+            self._future.add_done_callback(_close_unwanted)
+            raise
+
+    def _run(self) -> None:
+        try:
+            self._future.set_result(self._open_all())
         except BaseException as error:  # noqa: BLE001 - handed on to who waits for the models
-            opening.set_exception(error)
+            self._future.set_exception(error)
 
-    threading.Thread(target=run, name="opening", daemon=True).start()
-    return opening
-
-
-def open_models(settings: Settings, *, apart: bool) -> Opened:
-    """Each distinct model once, the embedding model first, by its name in the settings.
-
-    `apart`: in processes of their own. Takes seconds; the first time, models are exported and
-    calibrated. Raises ModelError, also for a model of the wrong kind, and ConfigError.
-    """
-    opened: Opened = {}
-    files = read_models(settings)
-    try:
-        for spec, model in files.items():
-            spent_s = sum(backend.calibration_s for _, backend in opened.values())
-            limit_s = _calibration_s(settings, spent_s, len(files) - len(opened))
-            opened[spec] = model, _open(spec, model, settings, limit_s, apart=apart)
-    except BaseException:
-        _close(opened)
-        raise
-    return opened
+    def _open_all(self) -> Opened:
+        opened: Opened = {}
+        files = read_models(self._settings)
+        try:
+            for spec, model in files.items():
+                if self._given_up.is_set():
+                    break
+                spent_s = sum(backend.calibration_s for _, backend in opened.values())
+                limit_s = _calibration_s(self._settings, spent_s, len(files) - len(opened))
+                backend = _open(spec, model, self._settings, limit_s, apart=self._apart)
+                opened[spec] = model, backend
+        except BaseException:
+            _close(opened)
+            raise
+        return opened
 
 
-async def load_models(opening: Future[Opened], settings: Settings) -> list[LoadedModel]:
-    """The models with their threads. Raises what `open_models` did, and ConfigError.
-
-    Nothing of a model stays behind then. Cancelled, it ends the processes that export or try
-    backends.
-    """
-    try:
-        opened = await asyncio.wrap_future(opening)
-    except asyncio.CancelledError:
-        end_running()
-        opening.add_done_callback(_close_unwanted)
-        raise
+async def load_models(opening: Opening, settings: Settings) -> list[LoadedModel]:
+    """The models with their threads. Raises as `Opening.opened`; nothing of a model stays then."""
+    opened = await opening.opened()
     loaded: list[LoadedModel] = []
     try:
         for spec, (files, backend) in opened.items():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 
 from ragplane.core.config import Settings
 from ragplane.core.cpu import available_cpus
 from serve.batching.work import Terms, Work
 from serve.encoder import Embeddings, InputType, RerankScores
 from serve.loaded_model import LoadedModel
-from serve.loading import Opened, load_models, start_opening
+from serve.loading import Opening, load_models
 from serve.preparing import model_input, prepare_inputs
 from serve.registry import ModelRegistry
 from serve.requests import EmbedRequest, EncodeRequest, RerankRequest
@@ -34,12 +33,12 @@ class LocalEncoder(Runs):
         )
 
     @classmethod
-    async def open(cls, settings: Settings, opening: Future[Opened] | None = None) -> LocalEncoder:
+    async def open(cls, settings: Settings, opening: Opening | None = None) -> LocalEncoder:
         """With the models that are `opening`; by default they are opened in this process.
 
         Raises ModelError, ConfigError.
         """
-        opening = opening or start_opening(settings, apart=False)
+        opening = opening or Opening(settings, apart=False)
         return cls(settings, await load_models(opening, settings))
 
     @property

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 import socket
 
 from ragplane.core.config import Settings
 from ragplane.core.cpu import keep_blas_single_threaded
 from ragplane.core.errors import ConfigError
-from serve.loading import check_folders, start_opening
+from ragplane.core.process import leave
+from serve.loading import Opening, check_folders
 
 _BACKLOG = 2048
 
@@ -25,7 +27,9 @@ def run(settings: Settings, *, host: str, port: int) -> int:
     keep_blas_single_threaded()
     _allow_connections()
     with bind(host, port) as listener:
-        opening = start_opening(settings, apart=True)
+        for number in (signal.SIGTERM, signal.SIGINT):  # until the event loop has them
+            signal.signal(number, lambda *_: leave())
+        opening = Opening(settings, apart=True)
 
         from serve.http.serving import serve  # imports for half a second, while models load
 

@@ -44,7 +44,7 @@ class Ledger(Protocol):
     """Which documents there are, who works on them, and what came of it."""
 
     async def unhashed(self, key: CorpusKey, listing: SourceListing) -> set[str]:
-        """Sources whose content must be hashed before `sync`: new, or of another size or time."""
+        """Sources whose content must be hashed before `sync`, as `decisions.unhashed` says."""
         ...
 
     async def sync(self, key: CorpusKey, listing: SourceListing, parser_hash: str) -> SyncReport:

@@ -95,7 +95,7 @@ def unhashed(listing: SourceListing, known: Mapping[str, DocumentRow]) -> set[st
     Reading an object fetches it, so only one that may have moved is: a changed one is parsed
     anyway. `known` as in `plan_sync`.
     """
-    sizes = {row.size_bytes for row in _gone(listing, known)}
+    sizes = {row.size_bytes for row in _gone(listing, known) if row.sha256}
     return {
         file.source
         for file in listing.files

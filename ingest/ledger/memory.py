@@ -59,7 +59,7 @@ class MemoryLedger:
         self.moves: dict[int, tuple[CorpusKey, Move]] = {}
 
     async def unhashed(self, key: CorpusKey, listing: SourceListing) -> set[str]:
-        """Sources whose content must be hashed before `sync`: new, or of another size or time."""
+        """Sources whose content must be hashed before `sync`, as `decisions.unhashed` says."""
         return unhashed(listing, await self.documents(key))
 
     async def sync(self, key: CorpusKey, listing: SourceListing, parser_hash: str) -> SyncReport:

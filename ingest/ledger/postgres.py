@@ -50,7 +50,7 @@ class PostgresLedger:
         self._connections = connections
 
     async def unhashed(self, key: CorpusKey, listing: SourceListing) -> set[str]:
-        """Sources whose content must be hashed before `sync`: new, or of another size or time."""
+        """Sources whose content must be hashed before `sync`, as `decisions.unhashed` says."""
         async with self._connections.transaction("compare a listing") as connection:
             known, differing = await _differences(connection, key, listing, None)
         return unhashed(differing, known)

@@ -17,7 +17,7 @@ from ragplane.core.errors import ConfigError, InputError, Stage, StageError, des
 
 _CONNECT_TIMEOUT_S = 10
 _READ_TIMEOUT_S = 30
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 16  # between two of them, time is looked at
 _WRONG_BUCKET = ("NoSuchBucket", "InvalidBucketName")
 
 
@@ -84,6 +84,10 @@ class ObjectStore:
                     if not is_left_out(key, size_bytes, folder.key):
                         facts = ObjectFacts(size_bytes, entry.get("ETag"))
                         yield Address(folder.bucket, key), facts
+                # The library would end here without a word.
+                if page["IsTruncated"] and not page.get("NextContinuationToken"):
+                    cause = "the listing breaks off, and does not say how to go on"
+                    raise StageError("list", cause, document=folder.uri)
 
     def sha256(self, address: Address) -> str:
         """The hash of the content, which is fetched for it."""

@@ -20,7 +20,7 @@ from ingest.pdf.base import (
     open_pdf,
 )
 from ingest.pdf.forms import annotation_notes, with_fields, without_annotations
-from ingest.pdf.geometry import turn_matrix
+from ingest.pdf.geometry import transformed, turn_matrix
 from ingest.pdf.hidden import quarantine
 from ingest.pdf.lines import turn_to_upright, turned
 from ingest.pdf.page_text import PageText, read_structure, read_text
@@ -28,7 +28,7 @@ from ingest.pdf.regions import may_hold_text, new_lines, scanned_regions
 from ingest.pdf.signals import measure
 from ingest.readers.base import ReadContext, title_or_name
 from ingest.scanned import read_page, recognised
-from ingest.shown import turned_size
+from ingest.shown import leaning, turned_size
 from ingest.triage import Decision, decide
 from ragplane.core.errors import StageError
 from ragplane.core.schema import BBox, Note, PageSignals
@@ -245,7 +245,9 @@ def _recognise_regions(
             scan = recognised(context.ocr, image, dpi, measured.number)
             found = [line for paragraph in scan.paragraphs for line in paragraph]
             if scan.rotation == 0:
-                lines.extend(new_lines(found, region, content.lines))
+                back = leaning(scan.skew_degrees, (region.x1 - region.x0, region.y1 - region.y0))
+                shown = [replace(line, bbox=transformed(line.bbox, back)) for line in found]
+                lines.extend(new_lines(shown, region, content.lines))
             elif found:
                 lying = f"ocr: lines of a picture that lies on its side, left out: {len(found)}"
                 notes += (Note("degraded", lying, region),)

@@ -13,7 +13,8 @@ from ingest.ledger.base import Ledger, Outbox, VectorCache
 from ingest.options import ParserSpec
 from pipelines.ingestion.documents import Terms
 from pipelines.ingestion.embedding import Embedder
-from pipelines.ingestion.patience import patiently
+from pipelines.ingestion.patience import PartDownError, patiently
+from ragplane.core.errors import StageError
 from retrieval.stores.base import CorpusKey, Store
 from serve.encoder import Encoder
 
@@ -69,13 +70,18 @@ class Embedders:
                 encoder = await parts.open_encoder()
                 self._embedder = await Embedder.open(encoder, parts.cache, patience_s)
             embedder = self._embedder
-        await patiently(
-            lambda: parts.store.open_corpus(
-                key, fingerprint=embedder.fingerprint, dimensions=embedder.dimensions
-            ),
-            "store",
-            patience_s,
-        )
+        try:
+            await patiently(
+                lambda: parts.store.open_corpus(
+                    key, fingerprint=embedder.fingerprint, dimensions=embedder.dimensions
+                ),
+                "store",
+                patience_s,
+            )
+        except PartDownError:
+            raise
+        except StageError as error:  # of the corpus, so of all its documents
+            raise PartDownError("store", error.cause) from error
         return embedder
 
 

@@ -12,6 +12,7 @@
     ├── OverloadedError         try again after `retry_after_s`         HTTP 429
     ├── DeadlineError           the caller's deadline cannot be met     HTTP 429
     ├── UnavailableError        a part that is needed is down           HTTP 503
+    │   └── BackendDownError    a model's process cannot be started     (serve.backends.base)
     └── StageError              one document failed at one stage; the run goes on
         ├── LeaseLostError      another worker has the document (ingest.ledger.records)
         └── PartDownError       a part that all need stayed down: the run ends

@@ -51,7 +51,8 @@ class SpladeHead:
 class ModelFiles:
     """A model on disk, and its facts as its own files state them.
 
-    `folder` holds config.json, the weights and tokenizer.json. `model_type` is config.json's.
+    `root` is what was located; `folder`, below it or the same, holds config.json, the weights and
+    tokenizer.json. `model_type` is config.json's.
     `dimensions` counts what one input gives in the end: the vector after the dense layers, the
     labels, or the vocabulary. `max_tokens` counts special tokens. `prompts` maps names such as
     `query` to a text put in front. `activation` turns logits into scores. `onnx` is the graph of a
@@ -59,6 +60,7 @@ class ModelFiles:
     """
 
     name: str
+    root: Path
     folder: Path
     kind: Kind
     model_type: str

@@ -116,6 +116,7 @@ def _read(name: str, root: Path, pooling: PoolingName | None) -> ModelFiles:
     labels = model_config.labels(config) if heads else ()
     return ModelFiles(
         name=name,
+        root=root,
         folder=folder,
         kind=kind,
         model_type=str(config.get("model_type", "")),

@@ -95,7 +95,8 @@ class Page:
     are those of the page as shown. `rotation` is how far it was turned clockwise for reading.
 
     `confidence` is the OCR's mean, None where nothing was recognised; `vlm_tokens` what a vision
-    model billed. `error` says at which stage and why a page has no text; then its blocks are empty.
+    model billed, or the estimate where no bill came. `error` says at which stage and why a page
+    has no text; then its blocks are empty.
     """
 
     number: int

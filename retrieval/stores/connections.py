@@ -59,7 +59,8 @@ class Connections:
     async def open(self) -> None:
         """Prepare the schema.
 
-        Raises UnavailableError naming the host, and ConfigError where the database cannot be used.
+        Raises UnavailableError naming the host, ConfigError where the database cannot be used, and
+        StageError for data that a step cannot bring forward.
         """
         async with (
             self._named("prepare the schema"),

@@ -71,7 +71,8 @@ select pg_advisory_xact_lock(hashtextextended(%(source)s, %(corpus_id)s))
 -- name: namesakes --
 -- Documents that hold this source under another id.
 select id from ragplane.documents
-where corpus_id = %(corpus_id)s and source = %(source)s and id <> %(id)s
+where corpus_id = %(corpus_id)s and md5(source) = md5(%(source)s) and source = %(source)s
+    and id <> %(id)s
 
 -- name: upsert_document --
 -- Put the document's row in place and lock it; no row if another corpus has the id.
@@ -323,10 +324,16 @@ limit %(limit)s
 
 -- name: insert_second_vectors --
 -- Keep vectors of chunks that are still there; what is known stays as it is.
+with kept as (
+    select id, corpus_id from ragplane.chunks
+    where corpus_id = %(corpus_id)s and id = any(%(ids)s::uuid[])
+    -- Not those that a writer removes: once it commits, they are gone.
+    for key share skip locked
+)
 insert into ragplane.vectors (chunk_id, slot, corpus_id, dimensions, embedding)
-select n.id, %(slot)s, h.corpus_id, %(dimensions)s, n.embedding
+select h.id, %(slot)s, h.corpus_id, %(dimensions)s, n.embedding
 from unnest(%(ids)s::uuid[], %(embeddings)s::halfvec[]) as n(id, embedding)
-join ragplane.chunks h on h.id = n.id and h.corpus_id = %(corpus_id)s
+join kept h on h.id = n.id
 on conflict (chunk_id, slot) do nothing
 
 -- name: second_points --

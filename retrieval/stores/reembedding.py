@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
+from ragplane.core.errors import StageError
 from ragplane.core.schema import Chunk
 from retrieval.stores import rows, writes
 from retrieval.stores.base import CorpusKey, Embed, PointFact
@@ -20,6 +22,7 @@ from retrieval.stores.sql import statement
 
 # What a process that is killed may have embedded for nothing. Each batch is looked for anew.
 _BATCH_CHUNKS = 1024
+_LOOK_AGAIN_S = 0.1
 
 
 class PostgresReembedding:
@@ -46,8 +49,10 @@ class PostgresReembedding:
         """As `Reembedding.fill`."""
         embedded = 0
         while chunks := await self._unembedded(key, fingerprint):
-            await self._write(key, fingerprint, chunks, await embed(chunks))
-            embedded += len(chunks)
+            written = await self._write(key, fingerprint, chunks, await embed(chunks))
+            embedded += written
+            if not written:  # a writer has them all in hand
+                await asyncio.sleep(_LOOK_AGAIN_S)
         return embedded
 
     async def points(self, key: CorpusKey, fingerprint: str) -> dict[UUID, PointFact]:
@@ -96,18 +101,20 @@ class PostgresReembedding:
         fingerprint: str,
         chunks: Sequence[Chunk],
         vectors: NDArray[np.float32],
-    ) -> None:
+    ) -> int:
+        """How many of them had a place."""
         async with self._connections.transaction("write new vectors") as connection:
             # Not while the second set becomes the first, or another model's.
             await connection.execute(statement("lock_writes"), scope(key))
             if not (second := await _second(connection, key, fingerprint)):
-                return
+                raise StageError("store", "the new vectors were dropped meanwhile")
             units = unit_rows(None, vectors, (len(chunks), second["dimensions"]))
             batch = {
                 "ids": [chunk.id for chunk in chunks],
                 "embeddings": [HalfVector(unit) for unit in units],
             }
-            await connection.execute(statement("insert_second_vectors"), second | batch)
+            done = await connection.execute(statement("insert_second_vectors"), second | batch)
+        return done.rowcount
 
     @asynccontextmanager
     async def _alone(

@@ -252,7 +252,11 @@ do $$
 declare
     length integer;
 begin
-    foreach length in array array(select distinct dimensions from ragplane.vectors) loop
+    foreach length in array array(
+        select dimensions from ragplane.corpora
+        union
+        select second_dimensions from ragplane.corpora where second_dimensions is not null
+    ) loop
         execute format(
             'create index vectors_embedding_%1$s on ragplane.vectors using hnsw '
             '((embedding::halfvec(%1$s)) halfvec_cosine_ops) where dimensions = %1$s',
@@ -265,3 +269,9 @@ $$;
 drop table ragplane.second_vectors;
 
 alter table ragplane.chunks drop column embedding, drop column dimensions;
+
+-- name: long_sources --
+-- A source may be longer than an index entry.
+alter table ragplane.documents drop constraint documents_corpus_id_source_key;
+
+create unique index documents_source on ragplane.documents (corpus_id, md5(source));

@@ -52,7 +52,11 @@ def terms(text: str) -> list[str]:
     compounds = (
         _ASCII_COMPOUND.findall(text.lower()) if text.isascii() else _COMPOUND.findall(_fold(text))
     )
-    return [term for whole in compounds for term in _compound_terms(whole)]
+    return [
+        term
+        for whole in compounds
+        for term in (_kept_terms if whole.isascii() else _compound_terms)(whole)
+    ]
 
 
 def _fold(text: str) -> str:
@@ -61,7 +65,6 @@ def _fold(text: str) -> str:
     return unicodedata.normalize("NFKC", plain).translate(_FOLDS)
 
 
-@lru_cache(maxsize=65536)
 def _compound_terms(whole: str) -> list[str]:
     whole = whole.removesuffix("'s")
     if _GROUPED_NUMBER.fullmatch(whole):
@@ -71,6 +74,10 @@ def _compound_terms(whole: str) -> list[str]:
         kept = [whole] if parts and parts != [whole] else []
         found = kept + [term for part in parts for term in _part_terms(part)]
     return [term[:MAX_TERM_CHARACTERS] for term in found]
+
+
+# Words come back; the long runs of scripts without spaces do not.
+_kept_terms = lru_cache(maxsize=65536)(_compound_terms)
 
 
 def _part_terms(part: str) -> list[str]:

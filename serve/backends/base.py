@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from ragplane.core.errors import UnavailableError
 from serve.encoder import Vectors
 
 TokenIds = tuple[int, ...]
@@ -18,6 +19,10 @@ class ModelInput(NamedTuple):
 
     ids: TokenIds
     second_at: int | None = None
+
+
+class BackendDownError(UnavailableError):
+    """The backend cannot run at all: no input is to blame."""
 
 
 class Backend(Protocol):

@@ -47,7 +47,7 @@ def open_backend(
     choice = choose(spec, files, settings, cache, threads)
     graph = exported_graph(files, cache) if choice.candidate.needs_graph else None
     backend: Backend = (
-        ProcessBackend(spec, pooling_of(spec, settings), choice.candidate, graph, threads)
+        ProcessBackend(files.root, pooling_of(spec, settings), choice.candidate, graph, threads)
         if apart
         else build(files, choice.candidate, graph, threads)
     )

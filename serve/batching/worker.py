@@ -18,7 +18,7 @@ from ragplane.core.errors import (
     UnavailableError,
     describe,
 )
-from serve.backends.base import Backend, ModelInput
+from serve.backends.base import Backend, BackendDownError, ModelInput
 from serve.batching.cost import Speed
 from serve.batching.queue import Taken, WorkQueue
 from serve.batching.work import BatchReport, Done, Waiting, Work, settle
@@ -200,10 +200,12 @@ def forward_each(
     """What the model gives for each input, or the error of the inputs that fail even alone.
 
     A batch that fails is halved and retried, so one bad input, or memory for a smaller batch only,
-    costs its neighbours time and nothing else.
+    costs its neighbours time and nothing else. Raises BackendDownError, which ends the worker.
     """
     try:
         return list(forward(inputs))
+    except BackendDownError:
+        raise
     except Exception as error:  # noqa: BLE001 - handed on to the input that causes it
         if len(inputs) == 1:
             return [_of_one(error, inputs[0])]

@@ -5,30 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import os
 import signal
 import socket
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
-from typing import NoReturn
 
 import structlog
 import uvicorn
 import uvloop
 
 from ragplane.core.config import Settings
-from ragplane.core.process import end_running
+from ragplane.core.process import leave
 from serve.http.app import create_app
 from serve.http.services import Services
-from serve.loading import Opened
+from serve.loading import Opening
 from serve.local import LocalEncoder
 
 _LAST_RESPONSES_S = 5
 _log = structlog.get_logger()
 
 
-def serve(settings: Settings, listener: socket.socket, opening: Future[Opened]) -> None:
+def serve(settings: Settings, listener: socket.socket, opening: Opening) -> None:
     """Answer on `listener` until a signal; with the models, once they are open.
 
     Raises what opening them raises.
@@ -36,7 +33,7 @@ def serve(settings: Settings, listener: socket.socket, opening: Future[Opened]) 
     uvloop.run(_serve(settings, listener, opening))
 
 
-async def _serve(settings: Settings, listener: socket.socket, opening: Future[Opened]) -> None:
+async def _serve(settings: Settings, listener: socket.socket, opening: Opening) -> None:
     app = create_app(settings)
     config = uvicorn.Config(
         app,
@@ -57,7 +54,7 @@ async def _serve(settings: Settings, listener: socket.socket, opening: Future[Op
         await (await loading).aclose()
 
 
-async def _load(services: Services, opening: Future[Opened]) -> LocalEncoder:
+async def _load(services: Services, opening: Opening) -> LocalEncoder:
     """Load and warm up; only then requests are taken."""
     encoder = await LocalEncoder.open(services.settings, opening)
     spent_s = sum(model.calibration_s for model in encoder.models)
@@ -87,12 +84,6 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _leave() -> NoReturn:
-    """End now: nothing waits, and the thread that exports or downloads could take minutes."""
-    end_running()  # an export removes its scratch files
-    os._exit(0)
-
-
 class _Server(uvicorn.Server):
     """Drains on a signal: readiness goes off first, and the listener closes last."""
 
@@ -120,7 +111,7 @@ class _Server(uvicorn.Server):
 
     def _on_signal(self) -> None:
         if self._services.loading:
-            _leave()
+            leave()
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop())
         else:  # a second signal: somebody is in a hurry

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
+
 from tests.bench.http_client import Address
 from tests.bench.texts import model_folder
 
@@ -36,7 +38,7 @@ def exit_on_sigterm() -> None:
 
 
 class Child:
-    """A process group that can be stopped and continued."""
+    """A process that can be stopped and continued with all that it started."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], **pipes: Any
@@ -66,7 +68,10 @@ class Child:
 
     def _signal(self, number: signal.Signals) -> None:
         if self.process.poll() is None:
-            os.killpg(self.process.pid, number)
+            for one in psutil.Process(self.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.send_signal(number)
+            self.process.send_signal(number)
 
 
 class Server(Child):

@@ -14,6 +14,17 @@ def store(request):
     return MemoryStore() if memory else request.getfixturevalue("postgres_store")
 
 
+async def test_a_document_may_move_to_a_source_longer_than_an_index_entry(
+    store, key, make_document
+):
+    await store.open_corpus(key, fingerprint="model-a", dimensions=8)
+    moving = make_document(key, ["The mirror."])
+    await store.replace_document(*moving)
+    far = "file:///" + "".join(uuid4().hex for _ in range(300))
+    await store.move_document(key, moving.document.id, far)
+    assert set(await store.documents(key)) == {far}
+
+
 async def test_a_moved_document_keeps_its_points(store, key, make_document):
     """Behaviour 19."""
     await store.open_corpus(key, fingerprint="model-a", dimensions=8)

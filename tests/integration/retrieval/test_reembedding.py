@@ -245,3 +245,35 @@ async def test_a_killed_fill_repeats_no_batch(
     rest = Embed(vector_of)
     assert await postgres_store.reembedding.fill(key, NEW, rest) == 1
     assert sorted(first.texts + rest.texts) == texts
+
+
+async def test_a_fill_waits_for_who_removes_its_chunks(
+    postgres_store, key, make_document, vector_of, conninfo
+):
+    """Behaviour 23: what goes meanwhile needs no new vector, and fails nobody."""
+    await postgres_store.open_corpus(key, fingerprint=OLD, dimensions=8)
+    going = make_document(key, ["Going."])
+    await postgres_store.replace_document(*going)
+    await begin(postgres_store, key)
+    async with await psycopg.AsyncConnection.connect(conninfo) as remover:
+        chunks = "delete from ragplane.chunks where document_id = %s"
+        await remover.execute(chunks, (going.document.id,))
+        filling = asyncio.create_task(postgres_store.reembedding.fill(key, NEW, Embed(vector_of)))
+        await asyncio.sleep(0.3)
+        assert not filling.done()
+        await remover.commit()
+        assert await filling == 0
+
+
+async def test_a_fill_whose_set_is_dropped_says_so(postgres_store, key, make_document, vector_of):
+    await postgres_store.open_corpus(key, fingerprint=OLD, dimensions=8)
+    await postgres_store.replace_document(*make_document(key, TEXTS))
+    await begin(postgres_store, key)
+    embed = Embed(vector_of)
+
+    async def dropped_meanwhile(chunks):
+        await postgres_store.reembedding.drop_unused(key)
+        return await embed(chunks)
+
+    with pytest.raises(StageError, match="dropped meanwhile"):
+        await postgres_store.reembedding.fill(key, NEW, dropped_meanwhile)

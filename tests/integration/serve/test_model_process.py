@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 
-from tests.integration.serve.server_process import Server, ready
+from tests.integration.serve.server_process import CLI, Server, ready, started
 
 
 def model_processes(server: Server) -> list[psutil.Process]:
@@ -32,6 +34,20 @@ def test_a_killed_model_process_is_started_anew(model_home: Path) -> None:
     assert code == 0
     assert "model process died" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_server_that_ends_while_it_loads_leaves_no_process(
+    number: signal.Signals, model_home: Path
+) -> None:
+    """The model's process ends at once, and has nothing to say to that."""
+    with started(model_home, *CLI) as server:
+        while not (left := model_processes(server)):
+            time.sleep(0.01)
+        server.process.send_signal(number)
+        _, said = server.process.communicate(timeout=20)
+        _, alive = psutil.wait_procs(left, timeout=5)
+    assert (alive, said) == ([], "")
 
 
 def test_a_killed_server_leaves_no_process(model_home: Path) -> None:

@@ -21,7 +21,7 @@ from pipelines.ingestion.documents import Terms
 from pipelines.ingestion.parts import Parts, is_dead, worker_name
 from pipelines.ingestion.report import IngestReport
 from pipelines.ingestion.run import Ingestion
-from ragplane.core.errors import UnavailableError
+from ragplane.core.errors import StageError, UnavailableError
 from ragplane.core.models import read_model
 from retrieval.stores.base import CorpusKey
 from retrieval.stores.memory import MemoryStore
@@ -75,15 +75,27 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "docs"
 
 
+class RefusingStore(MemoryStore):
+    """Has no place for a corpus."""
+
+    async def open_corpus(self, key: CorpusKey, *, fingerprint: str, dimensions: int) -> None:
+        raise StageError("store", "too many collections")
+
+
 async def ingest(
-    ledger: MemoryLedger, encoder: FakeEncoder, folder: Path, key: CorpusKey, patience_s: float
+    ledger: MemoryLedger,
+    encoder: FakeEncoder,
+    folder: Path,
+    key: CorpusKey,
+    patience_s: float,
+    store: MemoryStore | None = None,
 ) -> IngestReport:
     async def open_encoder() -> FakeEncoder:
         return encoder
 
     tokenizer_file = read_model("bundled").folder / "tokenizer.json"
     parts = Parts(
-        MemoryStore(),
+        store or MemoryStore(),
         ledger,
         MemoryOutbox(ledger),
         MemoryVectorCache(),
@@ -114,6 +126,19 @@ async def test_a_ledger_that_stays_down_stops_the_run_at_stage_store(
     assert [(e.stage, e.cause) for e in report.errors] == [
         ("store", f"UnavailableError: {REFUSED}")
     ]
+
+
+async def test_a_corpus_that_the_store_refuses_stops_the_run(
+    folder: Path, encoder: FakeEncoder, key: CorpusKey
+) -> None:
+    """Behaviour 25: it is no fault of its documents, which stay to be read."""
+    ledger = MemoryLedger()
+    report = await ingest(ledger, encoder, folder, key, patience_s=0, store=RefusingStore())
+    assert report.status == "failed"
+    assert [(e.stage, e.document, e.cause) for e in report.errors] == [
+        ("store", None, "too many collections")
+    ]
+    assert "failed" not in (await ledger.status(key)).documents
 
 
 async def test_a_run_that_never_met_its_encoder_is_failed_in_the_history_too(

@@ -13,14 +13,14 @@ import pytest
 from ragplane.core.errors import (
     ModelError,
 )
-from serve.backends.base import Backend, ModelInput, TokenIds
+from serve.backends.base import Backend, BackendDownError, ModelInput, TokenIds
 from serve.batching.batcher import Batcher
 from serve.batching.cost import CostModel, Speed
 from serve.batching.queue import Limits
 from serve.batching.work import Work
 from serve.encoder import Vectors
 
-BAD, NOT_FINITE, DEADLY = 666, 667, 668
+BAD, NOT_FINITE, DEADLY, DOWN = 666, 667, 668, 669
 
 
 class StubBackend(Backend):
@@ -43,6 +43,8 @@ class StubBackend(Backend):
         self.gate.wait(10)
         if any(DEADLY in ids for ids in batch):
             raise SystemExit("the driver is gone")
+        if any(DOWN in ids for ids in batch):
+            raise BackendDownError("its process cannot be started")
         if len(batch) > self.memory_for:
             raise MemoryError
         if any(BAD in ids for ids in batch):

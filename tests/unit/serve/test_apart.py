@@ -14,23 +14,24 @@ import pytest
 from ragplane.core.errors import ModelError, UnavailableError
 from ragplane.core.models import read_model
 from serve.backends.apart import ProcessBackend, _forward
-from serve.backends.base import Backend, ModelInput
+from serve.backends.base import Backend, BackendDownError, ModelInput
 from serve.backends.factory import Candidate, build
 from serve.encoder import Vectors
 
 TORCH = Candidate("torch", "float32")
+FILES = read_model("bundled")
 INPUTS = [ModelInput((101, *range(2000, 2000 + length), 102)) for length in (3, 40, 7, 120)]
 
 
 @pytest.fixture(scope="module")
 def here() -> Backend:
-    return build(read_model("bundled"), TORCH, None, threads=4)
+    return build(FILES, TORCH, None, threads=4)
 
 
 @pytest.fixture(scope="module")
 def apart() -> Iterator[ProcessBackend]:
     """Two streams of two threads each, whatever CPUs there are."""
-    backend = ProcessBackend("bundled", None, TORCH, None, threads=4)
+    backend = ProcessBackend(FILES.root, None, TORCH, None, threads=4)
     yield backend
     backend.close()
 
@@ -74,6 +75,20 @@ def test_a_killed_process_costs_its_batch(
     assert not {one.pid for one in before} & {one.pid for one in processes()}
 
 
+def test_a_process_that_cannot_be_started_is_no_inputs_fault(
+    here: Backend, apart: ProcessBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviour 10."""
+    gone = processes()
+    with monkeypatch.context() as patch:
+        patch.setattr(apart, "_arguments", ("/no/such/folder", "", *apart._arguments[2:]))
+        os.kill(gone[0].pid, signal.SIGKILL)
+        psutil.wait_procs(gone, timeout=5)
+        with pytest.raises(BackendDownError, match="/no/such/folder"):
+            apart.forward(INPUTS)
+    assert equal(apart.forward(INPUTS), here.forward(INPUTS))
+
+
 def test_an_input_the_model_refuses_costs_no_process(apart: ProcessBackend) -> None:
     before = processes()
     with pytest.raises(ModelError, match="forward pass of 1 inputs"):
@@ -83,13 +98,13 @@ def test_an_input_the_model_refuses_costs_no_process(apart: ProcessBackend) -> N
 
 def test_a_model_that_cannot_be_loaded_says_why() -> None:
     with pytest.raises(ModelError, match="there is no graph for onnxruntime"):
-        ProcessBackend("bundled", None, Candidate("onnxruntime", "float32"), None, threads=1)
+        ProcessBackend(FILES.root, None, Candidate("onnxruntime", "float32"), None, threads=1)
     assert len(processes()) in (0, 2)  # those of the other tests
 
 
 def test_a_closed_backend_leaves_no_process() -> None:
     before = set(processes())
-    backend = ProcessBackend("bundled", None, TORCH, None, threads=2)
+    backend = ProcessBackend(FILES.root, None, TORCH, None, threads=2)
     own = [one for one in processes() if one not in before]
     assert len(own) == 2
     backend.close()

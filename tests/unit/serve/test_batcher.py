@@ -15,7 +15,7 @@ from ragplane.core.errors import (
     OverloadedError,
     UnavailableError,
 )
-from serve.backends.base import ModelInput
+from serve.backends.base import BackendDownError, ModelInput
 from serve.batching.batcher import Batcher
 from serve.batching.queue import Limits
 from serve.batching.work import BatchReport, Terms, Work
@@ -23,6 +23,7 @@ from serve.encoder import Vectors
 from tests.unit.serve.stub_backend import (
     BAD,
     DEADLY,
+    DOWN,
     NOT_FINITE,
     StubBackend,
     make,
@@ -155,10 +156,15 @@ async def test_inputs_that_expire_in_the_queue_are_dropped(
     assert backend.batches == [[(9,)]]
 
 
-async def test_a_dead_worker_fails_its_futures_and_is_restarted(batcher: Batcher) -> None:
+@pytest.mark.parametrize(("deadly", "cause"), [(DEADLY, SystemExit), (DOWN, BackendDownError)])
+async def test_a_dead_worker_fails_its_futures_and_is_restarted(
+    deadly: int, cause: type[BaseException], batcher: Batcher, backend: StubBackend
+) -> None:
+    """Behaviour 10."""
     with pytest.raises(UnavailableError, match="worker died") as raised:
-        await batcher.run([work(DEADLY), work(1)])
-    assert isinstance(raised.value.__cause__, SystemExit)
+        await batcher.run([work(deadly), work(1)])
+    assert isinstance(raised.value.__cause__, cause)
+    assert len(backend.batches) == 1  # halving helps nobody
     assert not batcher.healthy
     with pytest.raises(UnavailableError, match="down"), batcher.admit():
         pass

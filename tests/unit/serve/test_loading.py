@@ -16,7 +16,7 @@ from serve.backends.base import Backend, ModelInput
 from serve.backends.opened import OpenedBackend
 from serve.batching.cost import CostModel, Speed
 from serve.encoder import Vectors
-from serve.loading import check_folders, load_models, read_models, start_opening
+from serve.loading import Opening, check_folders, load_models, read_models
 from tests.unit.serve.families import save_bert
 
 
@@ -53,7 +53,7 @@ async def test_the_models_share_one_time_for_calibration_and_warm_up(
     """Behaviour 28."""
     other = str(save_bert(tmp_path / "other"))
     settings = Settings(home=tmp_path, warm_up_s=warm_up_s, extra_models=(other,))
-    for model in await load_models(start_opening(settings, apart=False), settings):
+    for model in await load_models(Opening(settings, apart=False), settings):
         await model.batcher.aclose()
     assert limits_s == shares
 
@@ -62,7 +62,7 @@ async def test_the_models_share_one_time_for_calibration_and_warm_up(
 async def test_the_default_prompt_is_for_the_embedding_model(tmp_path: Path) -> None:
     other = str(save_bert(tmp_path / "other"))
     settings = Settings(home=tmp_path, extra_models=(other,), default_prompt="passage: ")
-    models = await load_models(start_opening(settings, apart=False), settings)
+    models = await load_models(Opening(settings, apart=False), settings)
     assert [model.prompt_named(None) for model in models] == ["passage: ", ""]
     for model in models:
         await model.batcher.aclose()
@@ -75,7 +75,7 @@ async def test_a_model_that_fails_leaves_no_thread(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     with pytest.raises(ModelError):
         settings = Settings(home=tmp_path, extra_models=(str(folder),))
-        await load_models(start_opening(settings, apart=False), settings)
+        await load_models(Opening(settings, apart=False), settings)
     for thread in set(threading.enumerate()) - before:
         if not thread.name.startswith("asyncio"):
             thread.join(timeout=5)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from ragplane.core.config import Settings
 from serve.http.services import Services
 from serve.http.serving import _load
-from serve.loading import Opened
+from serve.loading import Opening
 
 
 class StubEncoder:
@@ -38,14 +38,15 @@ async def test_warm_up_has_what_calibration_left(
     """Behaviour 28."""
     encoder = StubEncoder()
 
-    async def open_stub(settings: Settings, opening: Future[Opened]) -> StubEncoder:
+    async def open_stub(settings: Settings, opening: Opening) -> StubEncoder:
         return encoder
 
     monkeypatch.setattr("serve.http.serving.LocalEncoder.open", open_stub)
+    monkeypatch.setattr("serve.http.serving.gc.freeze", lambda: None)
     services = Services(Settings(home=tmp_path, warm_up_s=warm_up_s))
     started_s = time.perf_counter()
     with capture_logs() as logs:
-        await _load(services, Future())
+        await _load(services, cast(Opening, None))
     assert time.perf_counter() - started_s < 2
     assert (encoder.warmed, len(logs)) == (warms, int(warms))
     assert not services.loading

@@ -152,6 +152,11 @@ def test_a_store_that_is_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         (200, "<html><p>Welcome!</p></html>", "the answer is no listing"),
         (200, "Welcome!", "500: Internal Server Error"),  # so the library
         (404, "<html><p>Nothing", "404: Not Found"),
+        (
+            200,
+            "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+            "the listing breaks off, and does not say how to go on",
+        ),
         (503, "<html/>", "HTTP 503"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -61,6 +62,12 @@ def test_a_new_object_is_hashed_if_one_of_its_size_is_gone(
     """Behaviour 22. Without a version the content decides, as for a file without a time."""
     known = {document.source: document for document in map(row, "abc")}
     assert names(unhashed(SourceListing(tuple(files), folders), known)) == wanted
+
+
+def test_an_object_that_was_never_read_cannot_have_moved() -> None:
+    never = replace(row("a"), sha256=None)
+    listing = SourceListing((listed("n"),), (FOLDER,))
+    assert unhashed(listing, {never.source: never}) == set()
 
 
 def test_what_was_deleted_by_hand_is_not_hashed_to_come_back() -> None:

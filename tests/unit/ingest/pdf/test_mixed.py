@@ -59,6 +59,22 @@ def test_only_the_scanned_region_is_recognised_and_put_in_its_place(
     assert page.confidence == pytest.approx(0.9)
 
 
+def test_lines_of_a_leaning_picture_lie_where_they_are_shown(
+    make_pdf: MakePdf, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behaviours 5 and 11: laid straight to be read, their boxes are laid back."""
+    monkeypatch.setattr("ingest.ocr.upright.skew_degrees", lambda *_: 5.0)
+    boxes = BBox(400, 200, 430, 214), BBox(20, 200, 50, 214)  # of 833 by 417 pixels
+    draw = picture(REGION, printed(800, 400))
+    places = []
+    for box in boxes:
+        [page] = read(make_pdf(page_around(draw)), engine=OneLine(box)).pages
+        shown = page.blocks[1].bbox
+        assert shown is not None
+        places.append((shown.y0 + shown.y1) / 2)
+    assert places == pytest.approx([299.4, 299.4], abs=1)
+
+
 def test_picture_that_lies_on_its_side_is_told(make_pdf: MakePdf, read: Read) -> None:
     """Behaviours 3 and 5: nothing is dropped in silence."""
     draw = picture((72, 200, 272, 460), printed(400, 520))

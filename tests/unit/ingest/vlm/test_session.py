@@ -36,9 +36,11 @@ def note_of(page: RawPage) -> str:
 def test_a_page_that_ocr_reads_well_is_left_alone() -> None:
     """Behaviour 3."""
     reader = FakeVisionReader(ANSWER)
-    page = ocr_page(SURE)
+    page = replace(ocr_page(SURE), confidence=0.98)
     assert session(reader).improve(page, IMAGE) is page
-    assert reader.calls == []
+    # Of a page much of which could not be read at all, the rest may be sure.
+    assert session(reader).improve(replace(page, confidence=0.5), IMAGE).route == "vlm"
+    assert len(reader.calls) == 1
 
 
 def test_pages_of_other_routes_and_failed_ones_are_left_alone() -> None:
