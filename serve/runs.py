@@ -137,7 +137,10 @@ class Runs:
         )
         with model.batcher.admit(request.terms):
             terms = request.terms
-            texts, timings = await self.tokenizers.tokenize(terms, prepare, request.inputs)
+            characters = sum(len(request.prompt) + len(item) for item in request.inputs)
+            texts, timings = await self.tokenizers.tokenize(
+                terms, prepare, request.inputs, characters=characters
+            )
             if most_tokens is not None and _tokens(texts) > most_tokens:
                 message = f"the inputs have {_tokens(texts)} tokens, and {most_tokens} are allowed"
                 raise LimitError(message, param="inputs")

@@ -42,9 +42,9 @@ def test_a_term_that_the_timings_deny_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("fixed_s", "tokens_per_s", "limit", "expected"),
     [
-        (0.002, 25_000, 16384, 1024),  # 95 % of full speed
+        (0.004, 25_000, 16384, 1920),  # 95 % of full speed
         (0.020, 25_000, 16384, 2560),  # a tenth of a second
-        (0.0, 25_000, 16384, 512),
+        (0.0, 25_000, 16384, 1536),  # whatever the noise
         (0.002, 1_000, 16384, 512),  # a slow host
         (0.050, 1_000_000, 16384, 4096),
         (0.002, 25_000, 300, 300),  # never over the limit
@@ -60,7 +60,7 @@ def test_the_micro_batch_is_as_small_as_full_speed_allows(
 def test_what_is_not_measured_has_a_default() -> None:
     nothing = fit([])
     assert nothing.tokens_per_s == 20_000
-    assert (nothing.micro_batch_tokens(16384), nothing.micro_batch_tokens(300)) == (1024, 300)
+    assert (nothing.micro_batch_tokens(16384), nothing.micro_batch_tokens(300)) == (1536, 300)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

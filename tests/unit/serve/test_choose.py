@@ -266,7 +266,7 @@ def test_an_opened_backend_is_calibrated(files: ModelFiles, model_home: Path) ->
 
 def test_without_calibration_the_defaults_hold(files: ModelFiles, model_home: Path) -> None:
     opened = open_backend("bundled", files, Settings(home=model_home), calibration_s=0)
-    assert opened.micro_batch_tokens == 1024
+    assert opened.micro_batch_tokens == 1536
     assert opened.speed.seconds_for(20_000) == pytest.approx(1.0026)
 
 

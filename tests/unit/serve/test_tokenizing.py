@@ -64,3 +64,21 @@ async def test_a_deadline_is_kept_while_tokenising() -> None:
         await pools.tokenize(Terms(deadline_s=time.monotonic() + 0.05), prepare, ["a"])
     gate.set()
     pools.close()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "characters", "on_loop"),
+    [(1, 1000, True), (8, 8, True), (9, 9, False), (1, 1001, False), (1, None, False)],
+)
+async def test_little_is_tokenised_without_waking_a_thread(
+    inputs: int, characters: int | None, on_loop: bool
+) -> None:
+    pools, threads = TokenizerPools(1), set()
+
+    def prepare(inputs: Sequence[str], first: int) -> list[TokenizedText]:
+        threads.add(threading.current_thread())
+        return texts(inputs, first)
+
+    await pools.tokenize(Terms(), prepare, ["a"] * inputs, characters=characters)
+    assert (threads == {threading.main_thread()}) is on_loop
+    pools.close()
