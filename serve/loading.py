@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from ragplane.core.config import Settings
 from ragplane.core.errors import ConfigError, ModelError
@@ -20,16 +20,16 @@ Opened = dict[str, tuple[ModelFiles, OpenedBackend]]
 
 
 class Opening:
-    """Models that are being opened on a thread, which keeps nobody from leaving."""
+    """Models that are being opened on a thread of their own."""
 
     def __init__(self, settings: Settings, *, apart: bool) -> None:
         """`apart`: in processes of their own."""
         self._settings = settings
         self._apart = apart
         self._given_up = threading.Event()
-        self._future: Future[Opened] = Future()
-        self._future.set_running_or_notify_cancel()  # from here on it cannot be cancelled
-        threading.Thread(target=self._run, name="opening", daemon=True).start()
+        opener = ThreadPoolExecutor(1, "opening")
+        self._future = opener.submit(self._open_all)
+        opener.shutdown(wait=False)
 
     async def opened(self) -> Opened:
         """Each distinct model once, the embedding model first, by its name in the settings.
@@ -45,12 +45,6 @@ class Opening:
             end_running()
             self._future.add_done_callback(_close_unwanted)
             raise
-
-    def _run(self) -> None:
-        try:
-            self._future.set_result(self._open_all())
-        except BaseException as error:  # noqa: BLE001 - handed on to who waits for the models
-            self._future.set_exception(error)
 
     def _open_all(self) -> Opened:
         opened: Opened = {}
@@ -84,7 +78,7 @@ async def load_models(opening: Opening, settings: Settings) -> list[LoadedModel]
 
 
 def _close_unwanted(opening: Future[Opened]) -> None:
-    if opening.exception() is None:
+    if not opening.cancelled() and opening.exception() is None:
         _close(opening.result())
 
 

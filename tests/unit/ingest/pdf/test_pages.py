@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from ingest.ocr import OcrLine, Pixels
 from ingest.parsed import ParsedDocument, RawPage
 from ingest.readers.base import ReadLimits
 from ragplane.core.errors import StageError
-from ragplane.core.schema import Block, Page
-from tests.unit.ingest.readers.engines import SidewaysEngine
+from ragplane.core.schema import Page
+from tests.unit.ingest.readers.engines import Second, SidewaysEngine
 
 Draw = Callable[[Any], None]
 Text = Callable[..., Draw]
@@ -305,17 +304,6 @@ def test_a_doubtful_layer_is_kept_where_nothing_is_recognised(
     assert page.route == "ocr"
     assert "xq#z" in page.text
     assert [note.kind for note in page.notes] == ["degraded"]
-
-
-class Second:
-    """A vision model that reads every page that it is shown, and remembers the images."""
-
-    def __init__(self) -> None:
-        self.images: list[Pixels] = []
-
-    def improve(self, page: RawPage, image: Pixels) -> RawPage:
-        self.images.append(image)
-        return replace(page, route="vlm", blocks=(Block("paragraph", "read again"),))
 
 
 def test_recognised_pages_are_handed_to_the_vision_model_upright(

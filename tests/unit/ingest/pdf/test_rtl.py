@@ -36,9 +36,11 @@ def test_numbers_stay_left_to_right_where_they_stand(
     mapped: Callable[[bytes], bytes], make_pdf: MakePdf, read: Read, pdf_engine: PdfEngine
 ) -> None:
     """Behaviour 15."""
-    if pdf_engine == "pdfium":
-        pytest.skip("pdfium gives no places for the spaces beside numbers")
-    assert words(read(mapped(make_pdf(arabic(*SENTENCES))))) == " ".join(SENTENCES).split()
+    found, wanted = words(read(mapped(make_pdf(arabic(*SENTENCES))))), " ".join(SENTENCES).split()
+    if pdf_engine == "pdfium":  # gives no places for the spaces beside numbers
+        assert sorted("".join(found)) == sorted("".join(wanted))
+    else:
+        assert found == wanted
 
 
 def glyph(text: str, x0: float, x1: float) -> Glyph:

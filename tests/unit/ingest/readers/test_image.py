@@ -6,7 +6,6 @@ import io
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,8 +17,8 @@ from ingest.readers.base import ReadContext, ReadLimits
 from ingest.readers.image import read_image
 from ingest.triage import Thresholds
 from ragplane.core.errors import StageError
-from ragplane.core.schema import Block, Page
-from tests.unit.ingest.readers.engines import SidewaysEngine
+from ragplane.core.schema import Page
+from tests.unit.ingest.readers.engines import Second, SidewaysEngine
 
 Read = Callable[..., ParsedDocument]
 
@@ -191,17 +190,6 @@ def test_animation_is_one_page(ocr: Any) -> None:
     frames = [blank_image(), blank_image()]
     content = encoded(frames[0], "WEBP", save_all=True, append_images=frames[1:])
     assert len(pages_of(content, ocr)) == 1
-
-
-class Second:
-    """A vision model that reads every page that it is shown, and remembers the images."""
-
-    def __init__(self) -> None:
-        self.images: list[Pixels] = []
-
-    def improve(self, page: RawPage, image: Pixels) -> RawPage:
-        self.images.append(image)
-        return replace(page, route="vlm", blocks=(Block("paragraph", "read again"),))
 
 
 def test_images_are_handed_to_the_vision_model_upright() -> None:
