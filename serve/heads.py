@@ -27,21 +27,23 @@ class EmbeddingHead:
             _Dense(layer, inputs) for layer, inputs in zip(files.dense, widths, strict=False)
         ]
 
-    def __call__(
-        self, states: Vectors, *, dimensions: int | None = None, normalize: bool | None = None
+    def __call__(self, states: Vectors) -> Vectors:
+        """The vector of one input, pooled here, from its last hidden state [length, hidden]."""
+        return self.finish(pool(states, self._pooling))
+
+    def finish(
+        self, vector: Vectors, *, dimensions: int | None = None, normalize: bool | None = None
     ) -> Vectors:
-        """The vector [dimensions] of one input, from its last hidden state [length, hidden].
+        """The vector [dimensions] of one input, from its pooled vector [hidden].
 
         `dimensions` cuts (Matryoshka, arXiv 2205.13147) before the length is made 1; `normalize`
         overrides the model's own.
         """
-        vector = pool(states, self._pooling)
         for layer in self._layers:
             vector = layer(vector)
         vector = vector[:dimensions]
         wanted = self._normalize if normalize is None else normalize
-        # A copy: the vector may be a view of all the token vectors of a batch.
-        return to_unit_length(vector) if wanted else vector.copy()
+        return to_unit_length(vector) if wanted else vector
 
 
 class _Dense:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from ragplane.core.config import Settings
@@ -30,6 +31,10 @@ class Opening:
         opener = ThreadPoolExecutor(1, "opening")
         self._future = opener.submit(self._open_all)
         opener.shutdown(wait=False)
+
+    def wait(self, limit_s: float) -> None:
+        """Until they are open, or that has failed; `limit_s` at most."""
+        futures.wait([self._future], limit_s)
 
     async def opened(self) -> Opened:
         """Each distinct model once, the embedding model first, by its name in the settings.

@@ -15,13 +15,17 @@ _LARGEST_EXPONENT = 87.0  # the exponential of 89 is no float32
 
 
 def pool(tokens: Vectors, pooling: Pooling) -> Vectors:
-    """One vector [hidden] from the token vectors [length, hidden] of one unpadded input.
+    """One vector [hidden] of its own from the token vectors [length, hidden] of one unpadded input.
 
-    Raises ModelError for `splade`, which pools logits and not token vectors.
+    It is NaN if any token vector is not finite, also where the pooling leaves that one out. Raises
+    ModelError for `splade`, which pools logits and not token vectors.
     """
     if pooling == "splade":
         raise ModelError("pooling splade gives no dense vector")
-    return np.asarray(_POOLINGS[pooling](tokens), np.float32)
+    if not np.isfinite(tokens).all():
+        return np.full(tokens.shape[1], np.nan, np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum that is no float32 is not finite
+        return np.array(_POOLINGS[pooling](tokens), np.float32)
 
 
 def normalize(vectors: Vectors) -> Vectors:

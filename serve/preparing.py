@@ -70,9 +70,9 @@ def prepare_pairs(
     return pairs
 
 
-def model_input(text: TokenizedText) -> ModelInput:
-    """What a backend takes of a text."""
-    return ModelInput(text.ids, text.second_at)
+def model_input(text: TokenizedText, *, pooled: bool = False) -> ModelInput:
+    """What a backend takes of a text, `pooled` or not."""
+    return ModelInput(text.ids, text.second_at, pooled)
 
 
 def check_text_limit(max_text_tokens: int | None) -> None:

@@ -60,8 +60,8 @@ class Runs:
         """
         wanted = request.dimensions
         check_dimensions(wanted, model.files.dimensions)
-        reduce = partial(model.head, dimensions=wanted, normalize=request.normalize)
-        texts, done, timings = await self._encode(model, request, reduce)
+        reduce = partial(model.head.finish, dimensions=wanted, normalize=request.normalize)
+        texts, done, timings = await self._encode(model, request, reduce, pooled=True)
         vectors = np.zeros((len(done), wanted or model.files.dimensions), np.float32)
         for row, item in zip(vectors, done, strict=True):
             row[:] = item.value
@@ -126,6 +126,7 @@ class Runs:
         request: EncodeRequest,
         reduce: Callable[[Vectors], T],
         *,
+        pooled: bool = False,
         most_tokens: int | None = None,
     ) -> tuple[list[TokenizedText], list[Done[T]], Timings]:
         prepare = partial(
@@ -144,7 +145,7 @@ class Runs:
             if most_tokens is not None and _tokens(texts) > most_tokens:
                 message = f"the inputs have {_tokens(texts)} tokens, and {most_tokens} are allowed"
                 raise LimitError(message, param="inputs")
-            done = await _run(model, _works(texts, reduce), request.terms)
+            done = await _run(model, _works(texts, reduce, pooled=pooled), request.terms)
         return texts, done, timings.plus(done)
 
     async def _cross_encode(
@@ -195,8 +196,10 @@ class Runs:
         return self._auto_truncate if wanted is None else wanted
 
 
-def _works(texts: Sequence[TokenizedText], reduce: Callable[[Vectors], T]) -> list[Work[T]]:
-    return [Work(model_input(text), reduce) for text in texts]
+def _works(
+    texts: Sequence[TokenizedText], reduce: Callable[[Vectors], T], *, pooled: bool = False
+) -> list[Work[T]]:
+    return [Work(model_input(text, pooled=pooled), reduce) for text in texts]
 
 
 async def _run(model: LoadedModel, works: Sequence[Work[T]], terms: Terms) -> list[Done[T]]:

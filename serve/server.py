@@ -15,6 +15,8 @@ from ragplane.core.process import leave
 from serve.loading import Opening, check_folders
 
 _BACKLOG = 2048
+# Imports on this thread would hold up the other one, until a process loads the model, by 0.4 s.
+_HEAD_START_S = 0.25
 
 
 def run(settings: Settings, *, host: str, port: int) -> int:
@@ -30,6 +32,7 @@ def run(settings: Settings, *, host: str, port: int) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):  # until the event loop has them
             signal.signal(number, lambda *_: leave())
         opening = Opening(settings, apart=True)
+        opening.wait(_HEAD_START_S)
 
         from serve.http.serving import serve  # imports for half a second, while models load
 

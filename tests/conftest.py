@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cache import cache_folder
+
 # float32 on one backend: exact, the same on every machine, and quick to start. What is about the
 # other backends, or about the choice, says so itself. Processes that tests start inherit it.
 os.environ |= {"RAGPLANE_BACKEND": "onnxruntime", "RAGPLANE_DTYPE": "float32"}
@@ -15,8 +17,7 @@ os.environ |= {"RAGPLANE_BACKEND": "onnxruntime", "RAGPLANE_DTYPE": "float32"}
 @pytest.fixture(scope="session")
 def model_home() -> Path:
     """A RAGPLANE_HOME that keeps exported models between runs."""
-    default = Path(__file__).parent.parent / ".cache"
-    return Path(os.environ.get("RAGPLANE_TEST_CACHE", default)).resolve()
+    return cache_folder()
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragplane.core import model_config
-from ragplane.core.config import PoolingName
 from ragplane.core.errors import ModelError, describe
 from ragplane.core.model_files import (
     Activation,
@@ -26,6 +25,9 @@ from ragplane.core.model_files import (
     Task,
 )
 from ragplane.core.model_modules import Modules, read_json, read_modules, require_safetensors
+
+if TYPE_CHECKING:
+    from ragplane.core.config import PoolingName  # it costs those who need no settings 0.4 s
 
 __all__ = [
     "BUNDLED",

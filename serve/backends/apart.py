@@ -3,26 +3,25 @@
 Python's lock is held by one thread at a time. In the process of the server a forward pass waits
 for it before each of its operators, for as long as the event loop is busy: with many small
 requests at once a pass took three times as long. What crashes apart, or is killed for its memory,
-costs the batches that ran, and the next one starts the processes anew.
+costs the batches that ran, and the next one starts the processes anew; what hangs apart can be
+killed.
 
-The first process loads the model and forks the others, so that all share its weights.
+From inside they are `serve.backends.model_process`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import gc
 import json
+import math
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -30,11 +29,12 @@ from typing import cast
 
 import structlog
 
-from ragplane.core.config import BackendName, Device, DtypeName, PoolingName
-from ragplane.core.errors import ModelError, UnavailableError, describe
-from ragplane.core.models import read_model
+from ragplane.core.config import PoolingName
+from ragplane.core.errors import ModelError, UnavailableError
+from serve.backends import model_process
 from serve.backends.base import Backend, BackendDownError, ModelInput
-from serve.backends.factory import Candidate, build
+from serve.backends.factory import Candidate
+from serve.backends.model_process import Facts
 from serve.encoder import Vectors
 
 _MESSAGE_BYTES = 65_536
@@ -53,13 +53,16 @@ class ProcessBackend(Backend):
         candidate: Candidate,
         graph: Path | None,
         threads: int,
+        cache: Path,
     ) -> None:
-        """Start the first process on the model in `folder`, and wait until it is loaded.
+        """Start the first process on the model in `folder`, and wait until it is loaded. What it
+        compiles for this host is kept in `cache`.
 
         Raises ModelError.
         """
         way = (candidate.backend, candidate.dtype, candidate.device)
-        self._arguments = (str(folder), pooling or "", *way, str(graph or ""), str(threads))
+        said = (str(graph or ""), str(threads), str(cache))
+        self._arguments = (str(folder), pooling or "", *way, *said)
         self._starting, self._lock = threading.Lock(), threading.Lock()
         self._closed = False
         self._life = _Life(self._arguments)
@@ -73,6 +76,11 @@ class ProcessBackend(Backend):
         with self._starting:
             life = self._living()
         return life.forward(inputs)
+
+    def interrupt(self, after_s: float) -> None:
+        """As `Backend.interrupt`. What runs beside such a pass fails with it, and the next one
+        starts the processes anew."""
+        self._life.interrupt(after_s)
 
     def close(self) -> None:
         """End the processes, whatever they do."""
@@ -99,27 +107,18 @@ class ProcessBackend(Backend):
         return life
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """What a backend says of itself."""
-
-    name: str
-    dtype: str
-    packed: bool
-    streams: int
-
-
 class _Life:
     """The processes from one start to their end. They are a process group of their own."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._free: SimpleQueue[Connection] = SimpleQueue()
+        self._since_s: dict[Connection, float] = {}
         self._broken = False
         self._control, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno()), *arguments]
+        module = [sys.executable, "-P", "-m", model_process.__name__]
         try:
             self._process = subprocess.Popen(
-                command,
+                [*module, str(theirs.fileno()), *arguments],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
@@ -134,7 +133,7 @@ class _Life:
     def alive(self) -> bool:
         return not self._broken and self._process.poll() is None
 
-    def load(self) -> _Facts:
+    def load(self) -> Facts:
         """Wait until the model is loaded; `end` in another thread ends the wait."""
         try:
             return self._loaded()
@@ -144,6 +143,7 @@ class _Life:
 
     def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         connection = self._free.get()
+        self._since_s[connection] = time.monotonic()
         try:
             connection.send(inputs)
             reply = connection.recv()
@@ -154,21 +154,34 @@ class _Life:
             self._broken = True  # the rest of a reply may still come
             raise
         finally:
+            del self._since_s[connection]
             self._free.put(connection)
         if isinstance(reply, Exception):
             raise reply
         return cast(list[Vectors], reply)
 
+    def interrupt(self, after_s: float) -> None:
+        """Kill the processes if a pass of theirs takes longer; while they load, none does.
+
+        It waits for nothing, so that who watches can go on watching.
+        """
+        oldest_s = min(tuple(self._since_s.values()), default=math.inf)
+        if time.monotonic() - oldest_s > after_s:
+            self._kill()
+
     def end(self) -> None:
-        self._broken = True
         with contextlib.suppress(OSError):  # ended before
             self._control.shutdown(socket.SHUT_RDWR)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._kill()
         self._process.wait()
         self._control.close()
 
-    def _loaded(self) -> _Facts:
+    def _kill(self) -> None:
+        self._broken = True
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _loaded(self) -> Facts:
         message, handles, _, _ = socket.recv_fds(self._control, _MESSAGE_BYTES, _MOST_STREAMS)
         connections = [Connection(handle) for handle in handles]
         if not message:
@@ -176,7 +189,7 @@ class _Life:
         said = json.loads(message)
         if "error" in said:
             raise ModelError(said["error"])
-        facts = _Facts(**said)
+        facts = Facts(**said)
         if len(connections) < facts.streams:  # what does not fit a process's limit is dropped
             raise ModelError("the model process has no connection: too many open files")
         for connection in connections:
@@ -189,77 +202,3 @@ class _Life:
             status = self._process.wait(_DIES_WITHIN_S)
             return f"was ended by signal {-status}" if status < 0 else f"exited with {status}"
         return "died"
-
-
-def _main(control: int, *arguments: str) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):  # the server drains first, and then hangs up
-        signal.signal(number, signal.SIG_IGN)
-    parent = socket.socket(fileno=control)
-    _end_with(parent)
-    gc.disable()  # a tenth of the time that PyTorch takes to import
-    try:
-        backend = _build(*arguments)
-    except Exception as error:  # noqa: BLE001 - the edge of the process hands on what it was
-        said = str(error) if isinstance(error, ModelError) else describe(error)
-        parent.send(json.dumps({"error": said}).encode())
-        return
-    facts = _Facts(backend.name, backend.dtype, backend.packed, backend.streams)
-    pairs = [socket.socketpair() for _ in range(backend.streams)]
-    gc.freeze()  # or the first search for cycles would copy what the processes share
-    gc.enable()
-    mine = _fork_others(backend.streams)
-    if mine == 0:
-        theirs = [pair[0].fileno() for pair in pairs]
-        socket.send_fds(parent, [json.dumps(asdict(facts)).encode()], theirs)
-    connection = Connection(pairs[mine][1].detach())
-    for pair in pairs:
-        for end in pair:
-            end.close()
-    _answer(connection, backend)
-
-
-def _end_with(parent: socket.socket) -> None:
-    """Have the system end this process group, whatever it does, once the parent hangs up.
-
-    A thread that waits for that would not survive the fork, nor run beside a pass that is stuck.
-    """
-    fcntl.fcntl(parent, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(parent, fcntl.F_SETFL, fcntl.fcntl(parent, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([parent], [], [], 0)[0]:  # it has done so already
-        os._exit(0)
-
-
-def _fork_others(streams: int) -> int:
-    """Which of the streams this process is to serve; each comes back in a process of its own."""
-    for stream in range(1, streams):
-        if os.fork() == 0:
-            return stream
-    return 0
-
-
-def _build(
-    folder: str, pooling: str, backend: str, dtype: str, device: str, graph: str, threads: str
-) -> Backend:
-    files = read_model(folder, pooling=cast(PoolingName, pooling) if pooling else None)
-    candidate = Candidate(cast(BackendName, backend), cast(DtypeName, dtype), cast(Device, device))
-    return build(files, candidate, Path(graph) if graph else None, int(threads))
-
-
-def _answer(connection: Connection, backend: Backend) -> None:
-    """Until the parent hangs up."""
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            connection.send(_forward(backend, connection.recv()))
-
-
-def _forward(backend: Backend, inputs: Sequence[ModelInput]) -> list[Vectors] | Exception:
-    try:
-        return backend.forward(inputs)
-    except (ModelError, MemoryError) as error:
-        return error
-    except Exception as error:  # noqa: BLE001 - the edge of the process hands on what it was
-        return ModelError(f"forward pass of {len(inputs)} inputs: {describe(error)}")
-
-
-if __name__ == "__main__":
-    _main(int(sys.argv[1]), *sys.argv[2:])

@@ -8,8 +8,9 @@ make one call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -18,8 +19,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+# From queries, keys and values [rows, 3 * hidden], side by side, to the context [rows, hidden].
+# Rows beyond the inputs become zero.
+Attend = Callable[[Tensor], Tensor]
+
 _STEP = 16
 _SHARED_WIDTH = 64
+
+
+def attention(lengths: Sequence[int], heads: int, dtype: torch.dtype, device: str) -> Attend:
+    """Attention over inputs packed one after the other; fastest when `lengths` ascends."""
+    return partial(_attend, groups=plan_windows(lengths, dtype, device), heads=heads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +51,7 @@ class WindowGroup:
 
 
 def plan_windows(lengths: Sequence[int], dtype: torch.dtype, device: str) -> list[WindowGroup]:
-    """Windows for inputs packed one after the other; best when `lengths` ascends."""
+    """The windows for inputs packed one after the other."""
     owners = np.repeat(np.arange(len(lengths)), lengths)
     groups = []
     start = 0
@@ -53,11 +63,7 @@ def plan_windows(lengths: Sequence[int], dtype: torch.dtype, device: str) -> lis
     return groups
 
 
-def attend(projected: Tensor, groups: Sequence[WindowGroup], heads: int) -> Tensor:
-    """Attention of queries, keys and values [rows, 3 * hidden], side by side; [rows, hidden].
-
-    Rows beyond the groups see nothing, and become zero.
-    """
+def _attend(projected: Tensor, groups: Sequence[WindowGroup], heads: int) -> Tensor:
     total, hidden = projected.shape[0], projected.shape[1] // 3
     context = projected.new_empty(total, hidden)
     context[groups[-1].stop :] = 0

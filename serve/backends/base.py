@@ -15,10 +15,12 @@ class ModelInput(NamedTuple):
     """The token ids of one input, special tokens included.
 
     `second_at` is where the second text of a pair starts (token type 1 from there); None: one text.
+    `pooled` asks for one vector in place of the token vectors; it is for task `states` only.
     """
 
     ids: TokenIds
     second_at: int | None = None
+    pooled: bool = False
 
 
 class BackendDownError(UnavailableError):
@@ -39,10 +41,15 @@ class Backend(Protocol):
     def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         """What the model's task gives for each input, float32, in input order and unpadded.
 
-        Task `states`: the last hidden state [length, hidden]. Task `logits`: [labels]. Task
-        `sparse`: term weights [vocabulary]. Raises ModelError when the pass as a whole fails.
+        Task `states`: the last hidden state [length, hidden] or, of a `pooled` input, its pooled
+        vector [hidden]. Task `logits`: [labels]. Task `sparse`: term weights [vocabulary]. Raises
+        ModelError when the pass as a whole fails.
         """
         ...
+
+    def interrupt(self, after_s: float) -> None:
+        """End the passes that have run for longer than `after_s`: by default, none can be."""
+        return
 
     def close(self) -> None:
         """End what would outlive it: by default, nothing."""

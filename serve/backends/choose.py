@@ -47,9 +47,11 @@ def open_backend(
     choice = choose(spec, files, settings, cache, threads)
     graph = exported_graph(files, cache) if choice.candidate.needs_graph else None
     backend: Backend = (
-        ProcessBackend(files.root, pooling_of(spec, settings), choice.candidate, graph, threads)
+        ProcessBackend(
+            files.root, pooling_of(spec, settings), choice.candidate, graph, threads, cache
+        )
         if apart
-        else build(files, choice.candidate, graph, threads)
+        else build(files, choice.candidate, graph, threads, cache)
     )
     try:
         check(backend, files)
@@ -137,6 +139,7 @@ def _best(
                 pooling_of(spec, settings),
                 candidate,
                 graph,
+                cache,
                 threads=threads,
                 timeout_s=left_s / left,
             )

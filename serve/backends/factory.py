@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ragplane.core.config import BackendName, Device, DtypeName, Settings
 from ragplane.core.cpu import has_bfloat16
 from ragplane.core.errors import ConfigError, ModelError
 from ragplane.core.models import ModelFiles
 from serve.backends.base import Backend
+from serve.backends.pooled import PoolingBackend
+
+if TYPE_CHECKING:
+    from ragplane.core.config import BackendName, Device, DtypeName, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +47,45 @@ def candidates(settings: Settings, files: ModelFiles) -> list[list[Candidate]]:
     return groups
 
 
-def build(files: ModelFiles, candidate: Candidate, graph: Path | None, threads: int) -> Backend:
-    """Open a backend, on `graph` if it needs one. Raises ModelError."""
+def build(
+    files: ModelFiles, candidate: Candidate, graph: Path | None, threads: int, cache: Path
+) -> Backend:
+    """Open a backend, on `graph` if it needs one. What it compiles for this host is kept in
+    `cache`. Raises ModelError."""
+    backend = _open(files, candidate, graph, threads, cache)
+    return PoolingBackend(backend, files.pooling) if files.task == "states" else backend
+
+
+def build_reference(files: ModelFiles, graph: Path | None, threads: int) -> Backend:
+    """The float32 that others are compared to: an exported graph, or the transformers library.
+
+    Raises ModelError.
+    """
+    if graph is not None:
+        from serve.backends.onnx import OnnxBackend
+
+        return OnnxBackend(graph, files, threads=threads)
+    import torch
+
+    from serve.backends.torch_padded import PaddedTorchBackend
+
+    torch.set_num_threads(threads)
+    return PaddedTorchBackend(files, dtype="float32", device="cpu")
+
+
+def _open(
+    files: ModelFiles, candidate: Candidate, graph: Path | None, threads: int, cache: Path
+) -> Backend:
     if candidate.backend == "torch":
         from serve.backends.torch_model import open_torch
 
-        return open_torch(files, dtype=candidate.dtype, threads=threads, device=candidate.device)
+        return open_torch(
+            files,
+            dtype=candidate.dtype,
+            threads=threads,
+            device=candidate.device,
+            cache=cache,
+        )
     if graph is None:
         raise ModelError(f"model {files.name}: there is no graph for {candidate.backend}")
     if candidate.backend == "openvino":
@@ -58,21 +95,6 @@ def build(files: ModelFiles, candidate: Candidate, graph: Path | None, threads: 
     from serve.backends.onnx import OnnxBackend
 
     return OnnxBackend(graph, files, threads=threads)
-
-
-def build_reference(files: ModelFiles, graph: Path | None, threads: int) -> Backend:
-    """The float32 that others are compared to: an exported graph, or the transformers library.
-
-    Raises ModelError.
-    """
-    if graph is not None:
-        return build(files, Candidate("onnxruntime", "float32"), graph, threads)
-    import torch
-
-    from serve.backends.torch_padded import PaddedTorchBackend
-
-    torch.set_num_threads(threads)
-    return PaddedTorchBackend(files, dtype="float32", device="cpu")
 
 
 def _groups(device: Device) -> list[list[Candidate]]:

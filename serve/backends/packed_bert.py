@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
-from serve.backends.attention import WindowGroup, attend, plan_windows
+from serve.backends.attention import Attend
 from serve.backends.base import ModelInput
 from serve.backends.bert_files import BertFacts, Weights
 from serve.backends.linear import Activation, Linear, make_linear, stepped
+from serve.backends.ops import Norm, Ops
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,46 +33,7 @@ class PackedInputs:
     positions: Tensor
     types: Tensor | None
     starts: Tensor
-    groups: list[WindowGroup]
-
-
-def pack(
-    inputs: Sequence[ModelInput], facts: BertFacts, dtype: torch.dtype, device: str
-) -> PackedInputs:
-    """Lay `inputs` out one after the other; ascending lengths attend fastest."""
-    lengths = np.array([len(item.ids) for item in inputs])
-    stops = lengths.cumsum()
-    starts = stops - lengths
-    tokens = int(stops[-1])
-    ids = np.fromiter((token for item in inputs for token in item.ids), np.int64, tokens)
-    positions = _positions(ids, starts, lengths, facts)
-    rows = stepped(tokens)
-    types = _types(inputs, starts, rows) if facts.pair_types else None
-    return PackedInputs(
-        ids=torch.from_numpy(np.resize(ids, rows)).to(device),
-        positions=torch.from_numpy(np.resize(positions, rows)).to(device),
-        types=None if types is None else torch.from_numpy(types).to(device),
-        starts=torch.from_numpy(starts).to(device),
-        groups=plan_windows(lengths.tolist(), dtype, device),
-    )
-
-
-class Norm:
-    """Layer normalisation; its weights stay float32 whatever the rows are."""
-
-    def __init__(self, weight: Tensor, bias: Tensor, epsilon: float, device: str) -> None:
-        self._weight = weight.to(device, torch.float32)
-        self._bias = bias.to(device, torch.float32)
-        self._epsilon = epsilon
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        if rows.is_cuda:  # no mixed kernel there
-            return functional.layer_norm(
-                rows.float(), self._weight.shape, self._weight, self._bias, self._epsilon
-            ).to(rows.dtype)
-        return functional.layer_norm(
-            rows, self._weight.shape, self._weight, self._bias, self._epsilon
-        )
+    attend: Attend
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +44,7 @@ class Block:
     between, the cosine to float32 of one text in a thousand falls below 0.9999.
     """
 
-    dtype: torch.dtype
-    heads: int
+    ops: Ops
     activation: Activation
     projected: Linear
     attended: Linear
@@ -93,34 +53,57 @@ class Block:
     down: Linear
     norm: Norm
 
-    def before_norm(self, rows: Tensor, inputs: PackedInputs, kept: Tensor | None) -> Tensor:
-        """The block without its last norm, for all rows, or only for the rows `kept`."""
-        context = attend(self.projected(rows.to(self.dtype)), inputs.groups, self.heads)
+    def __call__(
+        self, rows: Tensor, rounded: Tensor, attend: Attend, kept: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """All rows, or only the rows `kept`, after this layer: in float32, and `rounded` to the
+        dtype of products."""
+        context = attend(self.projected(rounded))
         if kept is not None:
             context, rows = context.index_select(0, kept), rows.index_select(0, kept)
-        rows = self.attended_norm(rows + self.attended(context))
-        return rows + self.down(self.up.activated(rows.to(self.dtype), self.activation))
+        add_norm = self.ops.add_norm
+        rows, rounded = add_norm(rows, self.attended(context), self.attended_norm)
+        wide = self.ops.activated(self.up, rounded, self.activation)
+        return add_norm(rows, self.down(wide), self.norm)
 
 
 class PackedBert:
     """Embeddings and blocks of one model."""
 
-    def __init__(self, weights: Weights, facts: BertFacts, dtype: torch.dtype, device: str) -> None:
+    def __init__(self, weights: Weights, facts: BertFacts, ops: Ops) -> None:
         """Read the encoder out of `weights`. Raises ModelError for a missing tensor."""
         self.facts = facts
-        self.words = weights.get("embeddings.word_embeddings.weight").to(device)
+        self._ops = ops
+        self.words = weights.get("embeddings.word_embeddings.weight").to(ops.device)
         positions = weights.get("embeddings.position_embeddings.weight")
         types = weights.find("embeddings.token_type_embeddings.weight")
         self._pair_types = None
         if types is not None:  # type 0 is the same for every row: part of the position
             positions = positions + types[0]
-            self._pair_types = (types - types[0]).to(device, torch.float32)
-        self._positions = positions.to(device, torch.float32)
-        norm = weights.pair("embeddings.LayerNorm")
-        self._norm = Norm(*norm, facts.norm_epsilon, device)
-        self._blocks = [
-            _block(weights, facts, layer, dtype, device) for layer in range(facts.layers)
-        ]
+            self._pair_types = (types - types[0]).to(ops.device, torch.float32)
+        self._positions = positions.to(ops.device, torch.float32)
+        self._norm = Norm(*weights.pair("embeddings.LayerNorm"), facts.norm_epsilon, ops.device)
+        self._blocks = [_block(weights, facts, layer, ops) for layer in range(facts.layers)]
+
+    def pack(self, inputs: Sequence[ModelInput]) -> PackedInputs:
+        """Lay `inputs` out one after the other; ascending lengths attend fastest."""
+        device = self._ops.device
+        lengths = np.array([len(item.ids) for item in inputs])
+        stops = lengths.cumsum()
+        starts = stops - lengths
+        tokens = int(stops[-1])
+        ids = np.fromiter((token for item in inputs for token in item.ids), np.int64, tokens)
+        positions = _positions(ids, starts, lengths, self.facts)
+        rows = stepped(tokens)
+        types = _types(inputs, starts, rows) if self.facts.pair_types else None
+        heads = self.facts.heads
+        return PackedInputs(
+            ids=torch.from_numpy(np.resize(ids, rows)).to(device),
+            positions=torch.from_numpy(np.resize(positions, rows)).to(device),
+            types=None if types is None else torch.from_numpy(types).to(device),
+            starts=torch.from_numpy(starts).to(device),
+            attend=self._ops.attention(lengths.tolist(), heads, self.words.shape[1] // heads),
+        )
 
     def states(self, inputs: PackedInputs) -> Tensor:
         """Last hidden states, float32 [rows, hidden]."""
@@ -132,10 +115,11 @@ class PackedBert:
 
     def _run(self, inputs: PackedInputs, kept: Tensor | None) -> Tensor:
         rows = self._embed(inputs)
+        rounded = rows.to(self._ops.dtype)
         last = self._blocks[-1]
         for block in self._blocks[:-1]:
-            rows = block.norm(block.before_norm(rows, inputs, None))
-        return last.norm(last.before_norm(rows, inputs, kept))
+            rows, rounded = block(rows, rounded, inputs.attend, None)
+        return last(rows, rounded, inputs.attend, kept)[0]
 
     def _embed(self, inputs: PackedInputs) -> Tensor:
         rows = self.words.index_select(0, inputs.ids).float()
@@ -145,30 +129,30 @@ class PackedBert:
         return self._norm(rows)
 
 
-def _block(
-    weights: Weights, facts: BertFacts, layer: int, dtype: torch.dtype, device: str
-) -> Block:
+def _block(weights: Weights, facts: BertFacts, layer: int, ops: Ops) -> Block:
     names = facts.names
 
     def pair(name: str) -> tuple[Tensor, Tensor]:
         return weights.pair(f"{names.layer}.{layer}.{name}")
 
+    def linear(weight: Tensor, bias: Tensor) -> Linear:
+        return make_linear(weight, bias, ops.dtype, ops.device)
+
+    def norm(name: str) -> Norm:
+        return Norm(*pair(name), facts.norm_epsilon, ops.device)
+
     parts = [pair(name) for name in (names.query, names.key, names.value)]
     return Block(
-        dtype=dtype,
-        heads=facts.heads,
+        ops=ops,
         activation=facts.activation,
-        projected=make_linear(
-            torch.cat([weight for weight, _ in parts]),
-            torch.cat([bias for _, bias in parts]),
-            dtype,
-            device,
+        projected=linear(
+            torch.cat([weight for weight, _ in parts]), torch.cat([bias for _, bias in parts])
         ),
-        attended=make_linear(*pair(names.attended), dtype, device),
-        attended_norm=Norm(*pair(names.attended_norm), facts.norm_epsilon, device),
-        up=make_linear(*pair(names.up), dtype, device),
-        down=make_linear(*pair(names.down), dtype, device),
-        norm=Norm(*pair(names.norm), facts.norm_epsilon, device),
+        attended=linear(*pair(names.attended)),
+        attended_norm=norm(names.attended_norm),
+        up=linear(*pair(names.up)),
+        down=linear(*pair(names.down)),
+        norm=norm(names.norm),
     )
 
 

@@ -11,7 +11,8 @@ from torch import Tensor
 from ragplane.core.models import ModelFiles, SpladeHead
 from serve.backends.bert_files import Weights
 from serve.backends.linear import make_linear
-from serve.backends.packed_bert import Norm, PackedBert, PackedInputs
+from serve.backends.ops import Norm, Ops
+from serve.backends.packed_bert import PackedBert, PackedInputs
 from serve.backends.splade import term_weights
 
 
@@ -54,42 +55,39 @@ class TermWeights:
         encoder: PackedBert,
         weights: Weights,
         splade: SpladeHead,
-        dtype: torch.dtype,
-        device: str,
+        ops: Ops,
     ) -> None:
         facts = encoder.facts
         names = facts.names
         self._encoder = encoder
         self._splade = splade
-        self._dtype = dtype
+        self._ops = ops
         self._activation = facts.activation
-        self._dense = make_linear(*weights.pair(names.masked_dense), dtype, device)
+        self._dense = make_linear(*weights.pair(names.masked_dense), ops.dtype, ops.device)
         norm = weights.pair(names.masked_norm)
-        self._norm = Norm(*norm, facts.norm_epsilon, device)
+        self._norm = Norm(*norm, facts.norm_epsilon, ops.device)
         decoder = weights.find(names.masked_decoder)
         self._decoder = make_linear(
             encoder.words if decoder is None else decoder,
             weights.get(names.masked_bias),
-            dtype,
-            device,
+            ops.dtype,
+            ops.device,
         )
 
     def __call__(self, inputs: PackedInputs, lengths: Sequence[int]) -> Sequence[Tensor]:
-        states = self._encoder.states(inputs)[: sum(lengths)].to(self._dtype)
-        rows = self._norm(self._dense.activated(states, self._activation))
+        states = self._encoder.states(inputs)[: sum(lengths)].to(self._ops.dtype)
+        rows = self._norm(self._ops.activated(self._dense, states, self._activation))
         # One input at a time: the logits of a whole batch are vocabulary-wide.
         parts = torch.split_with_sizes(rows, list(lengths))
         return [term_weights(self._decoder(part), self._splade) for part in parts]
 
 
-def make_head(
-    files: ModelFiles, encoder: PackedBert, weights: Weights, dtype: torch.dtype, device: str
-) -> Head:
+def make_head(files: ModelFiles, encoder: PackedBert, weights: Weights, ops: Ops) -> Head:
     """The head for the task of `files`. Raises ModelError for a missing tensor."""
     if files.task == "logits":
-        return Classifier(encoder, weights, device)
+        return Classifier(encoder, weights, ops.device)
     if files.task == "sparse":
-        return TermWeights(encoder, weights, files.splade or SpladeHead(), dtype, device)
+        return TermWeights(encoder, weights, files.splade or SpladeHead(), ops)
     return States(encoder)
 
 

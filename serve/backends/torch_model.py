@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from ragplane.core.errors import ModelError
 from ragplane.core.model_modules import read_json
@@ -10,8 +11,9 @@ from ragplane.core.models import ModelFiles
 from serve.backends.base import Backend
 
 
-def open_torch(files: ModelFiles, *, dtype: str, threads: int, device: str) -> Backend:
-    """Load `files` in `dtype` (float32, bfloat16, float16) on `device` (cpu, cuda).
+def open_torch(files: ModelFiles, *, dtype: str, threads: int, device: str, cache: Path) -> Backend:
+    """Load `files` in `dtype` (float32, bfloat16, float16) on `device` (cpu, cuda). What is
+    compiled for this host is kept below `cache`.
 
     Raises ModelError.
     """
@@ -32,7 +34,9 @@ def open_torch(files: ModelFiles, *, dtype: str, threads: int, device: str) -> B
         from serve.backends.torch_packed import PackedTorchBackend
 
         torch.set_num_threads(1)  # OpenMP's threads, once there are any, survive no fork
-        return PackedTorchBackend(files, facts, dtype=dtype, threads=threads, device=device)
+        return PackedTorchBackend(
+            files, facts, dtype=dtype, threads=threads, device=device, cache=cache
+        )
     from serve.backends.torch_padded import PaddedTorchBackend
 
     torch.set_num_threads(threads)

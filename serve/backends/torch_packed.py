@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,7 +18,8 @@ from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles
 from serve.backends.base import Backend, ModelInput
 from serve.backends.bert_files import BertFacts, Weights
-from serve.backends.packed_bert import PackedBert, pack
+from serve.backends.fused import make_ops
+from serve.backends.packed_bert import PackedBert
 from serve.backends.packed_heads import make_head
 from serve.encoder import Vectors
 
@@ -37,20 +39,28 @@ class PackedTorchBackend(Backend):
     packed = True
 
     def __init__(
-        self, files: ModelFiles, facts: BertFacts, *, dtype: str, threads: int, device: str
+        self,
+        files: ModelFiles,
+        facts: BertFacts,
+        *,
+        dtype: str,
+        threads: int,
+        device: str,
+        cache: Path,
     ) -> None:
-        """Read the weights and lay them out. Raises ModelError."""
+        """Read the weights and lay them out; kernels that are compiled are kept below `cache`.
+
+        Raises ModelError.
+        """
         self.dtype = dtype
-        self._device = device
-        self._torch_dtype: torch.dtype = getattr(torch, dtype)
-        self._facts = facts
         self.streams = min(2, threads) if device == "cpu" else 1
         self._threads = threads // self.streams
         self._pool = ThreadPoolExecutor(threads, "torch")
         weights = Weights(files.folder, facts.names.prefix)
+        ops = make_ops(getattr(torch, dtype), device, cache)
         with torch.inference_mode():
-            encoder = PackedBert(weights, facts, self._torch_dtype, device)
-            self._head = make_head(files, encoder, weights, self._torch_dtype, device)
+            self._encoder = PackedBert(weights, facts, ops)
+            self._head = make_head(files, self._encoder, weights, ops)
 
     def forward(self, inputs: Sequence[ModelInput]) -> list[Vectors]:
         """As `Backend.forward`. The arrays of one call may share memory."""
@@ -77,8 +87,7 @@ class PackedTorchBackend(Backend):
         tokens = sum(len(item.ids) for item in inputs)
         torch.set_num_threads(max(1, min(threads, tokens // _LEAST_TOKENS)))  # of this thread
         with torch.inference_mode():
-            packed = pack(inputs, self._facts, self._torch_dtype, self._device)
-            tensors = self._head(packed, [len(item.ids) for item in inputs])
+            tensors = self._head(self._encoder.pack(inputs), [len(item.ids) for item in inputs])
             return [np.asarray(tensor.cpu().numpy(), np.float32) for tensor in tensors]
 
 

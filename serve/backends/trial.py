@@ -46,6 +46,7 @@ def run_trial(
     pooling: PoolingName | None,
     candidate: Candidate,
     graph: Path | None,
+    cache: Path,
     *,
     threads: int,
     timeout_s: float,
@@ -57,7 +58,7 @@ def run_trial(
     arguments = [spec, pooling or "", candidate.backend, candidate.dtype, candidate.device]
     try:
         output = run_module(
-            __name__, *arguments, str(graph or ""), str(threads), timeout_s=timeout_s
+            __name__, *arguments, str(graph or ""), str(threads), str(cache), timeout_s=timeout_s
         )
         speed, near = json.loads(output.splitlines()[-1])
     except (ModelError, ValueError, LookupError, TypeError) as error:
@@ -67,12 +68,12 @@ def run_trial(
 
 
 def try_candidate(
-    files: ModelFiles, candidate: Candidate, graph: Path | None, threads: int
+    files: ModelFiles, candidate: Candidate, graph: Path | None, threads: int, cache: Path
 ) -> Trial:
     """Run the same inputs on the candidate and, unless it is float32, on the reference."""
     lengths = [min(length, files.max_tokens) for length in _LENGTHS]
     inputs = random_inputs(np.random.default_rng(1), files, lengths)
-    backend = build(files, candidate, graph, threads)
+    backend = build(files, candidate, graph, threads, cache)
     near = None
     if candidate.dtype != "float32":
         reference = build_reference(files, graph, threads)
@@ -100,11 +101,12 @@ def _pass_s(backend: Backend, *batches: Sequence[ModelInput]) -> float:
 
 
 def _main(spec: str, pooling: str, backend: str, dtype: str, device: str, *rest: str) -> None:
-    graph, threads = rest
+    graph, threads, cache = rest
+    file = Path(graph) if graph else None
     files = read_model(spec, pooling=cast(PoolingName, pooling) if pooling else None)
     candidate = Candidate(cast(BackendName, backend), cast(DtypeName, dtype), cast(Device, device))
     try:
-        trial = try_candidate(files, candidate, Path(graph) if graph else None, int(threads))
+        trial = try_candidate(files, candidate, file, int(threads), Path(cache))
     except ModelError as error:
         raise SystemExit(str(error)) from error
     print(json.dumps([trial.tokens_per_s, trial.parity]))

@@ -60,8 +60,9 @@ class Worker:
     ) -> None:
         """Start the thread, and one that watches it.
 
-        After a crash a new one starts `restart_after_s` later. A forward pass that takes over
-        `stuck_after_s`, and ten times what it should, cannot be ended, so whoever waits is told.
+        After a crash a new one starts `restart_after_s` later. When a forward pass takes over
+        `stuck_after_s`, and ten times what it should, whoever waits is told, and the backend is to
+        end it if it can.
         """
         self.on_batch: Callable[[BatchReport], None] = _ignore
         self._backend = backend
@@ -70,6 +71,7 @@ class Worker:
         self._restart_after_s = restart_after_s
         self._stuck_after_s = stuck_after_s
         self._running: _Running | None = None
+        self._told: _Running | None = None
         self._alive = True
         self._closed = threading.Event()
         self._thread = self._start(after_s=0.0)
@@ -126,17 +128,17 @@ class Worker:
         self._thread = self._start(after_s=self._restart_after_s)
 
     def _watch(self) -> None:
-        """Fail what waits for a stuck forward pass, for as long as it is stuck."""
-        told: _Running | None = None
+        """Fail what waits for a stuck forward pass and end it, for as long as it is stuck."""
         while not self._closed.wait(min(_WATCH_EVERY_S, self._stuck_after_s)):
             running = self._running
             if running is None or not running.stuck:
                 continue
-            if told is not running:
+            if self._told is not running:
                 _log.error("model worker is stuck", after_s=running.limit_s)
-                told = running
+                self._told = running
             failure = UnavailableError("the model worker is stuck")
             _fail([*running.items, *self._queue.clear()], failure)
+            self._backend.interrupt(running.limit_s)
 
     def _run(self, taken: Taken) -> None:
         _fail(taken.expired, DeadlineError("the deadline passed in the queue"))
@@ -159,6 +161,8 @@ class Worker:
         limit_s = max(self._stuck_after_s, _STUCK_FACTOR * expected_s)
 
         def forward(inputs: Sequence[ModelInput]) -> list[Vectors]:
+            if self._told and self._told.items is items:  # nobody waits for its halves
+                raise UnavailableError("the model worker was stuck")
             self._running = _Running(items, taken.cost_tokens, time.monotonic(), limit_s)
             return self._backend.forward(inputs)
 

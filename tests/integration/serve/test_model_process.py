@@ -1,7 +1,8 @@
-"""The processes of a server's model: killed, and left behind."""
+"""The processes of a server's model: killed, stopped, and left behind."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -11,12 +12,21 @@ import httpx
 import psutil
 import pytest
 
-from tests.integration.serve.server_process import CLI, Server, ready, started
+from tests.integration.serve.server_process import (
+    CLI,
+    Server,
+    ready,
+    started,
+    until,
+    until_ready,
+)
+
+HASTY = (str(Path(__file__).with_name("hasty_server.py")),)
 
 
 def model_processes(server: Server) -> list[psutil.Process]:
     found = psutil.Process(server.process.pid).children(recursive=True)
-    return [one for one in found if "serve.backends.apart" in one.cmdline()]
+    return [one for one in found if "serve.backends.model_process" in one.cmdline()]
 
 
 def test_a_killed_model_process_is_started_anew(model_home: Path) -> None:
@@ -34,6 +44,25 @@ def test_a_killed_model_process_is_started_anew(model_home: Path) -> None:
     assert code == 0
     assert "model process died" in said
     assert "Traceback" not in said
+
+
+async def test_a_model_process_that_hangs_is_started_anew(model_home: Path) -> None:
+    """Behaviour 10."""
+    with started(model_home, *HASTY) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+            await until_ready(client)
+            before = model_processes(server)
+            for process in before:
+                process.suspend()
+            hanging = asyncio.create_task(client.post("/embed", json={"inputs": ["one", "two"]}))
+            await until("/health", client, lambda reply: reply.status_code == 503)
+            await until("/health", client, lambda reply: reply.status_code == 200)
+            answer = await hanging
+            assert (answer.status_code, "stuck" in answer.text) == (503, True)
+            assert (await client.post("/embed", json={"inputs": "three"})).status_code == 200
+            assert not set(before) & set(model_processes(server))
+        code, said = server.end()
+    assert (code, said) == (0, "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -19,12 +19,16 @@ from serve.batching.cost import CostModel, Speed
 from serve.batching.queue import Limits
 from serve.batching.work import Work
 from serve.encoder import Vectors
+from serve.pooling import pool
 
 BAD, NOT_FINITE, DEADLY, DOWN = 666, 667, 668, 669
 
 
 class StubBackend(Backend):
-    """Token vectors that repeat the ids. `gate` holds every forward pass while it is cleared."""
+    """Token vectors that repeat the ids, or their mean.
+
+    `gate` holds every forward pass while it is cleared.
+    """
 
     name = "stub"
     dtype = "float32"
@@ -49,7 +53,11 @@ class StubBackend(Backend):
             raise MemoryError
         if any(BAD in ids for ids in batch):
             raise ModelError("bad input")
-        return [_state(ids) for ids in batch]
+        states = [_state(ids) for ids in batch]
+        return [
+            pool(state, "mean") if item.pooled else state
+            for item, state in zip(inputs, states, strict=True)
+        ]
 
 
 def _state(ids: TokenIds) -> Vectors:

@@ -213,6 +213,28 @@ async def test_a_forward_pass_that_hangs_fails_who_waits(backend: StubBackend) -
     await batcher.aclose()
 
 
+async def test_a_pass_that_can_be_ended_is(backend: StubBackend) -> None:
+    """Behaviour 10: its batch is not run again, and what comes after it is."""
+    ended: list[float] = []
+
+    def end(after_s: float) -> None:
+        ended.append(after_s)
+        backend.memory_for = 0  # the pass fails
+        backend.gate.set()
+
+    backend.interrupt = end  # type: ignore[method-assign]
+    batcher = make(backend, 9, Limits(64), stuck_after_s=0.05)
+    backend.gate.clear()
+    with pytest.raises(UnavailableError, match="stuck"):
+        await batcher.run([work(1), work(2)])
+    await until(lambda: batcher.healthy)
+    assert ended == [0.05]
+    assert [len(batch) for batch in backend.batches] == [2]
+    backend.memory_for = 9
+    assert (await batcher.run([work(3)]))[0].value == 3
+    await batcher.aclose()
+
+
 async def test_closing_fails_what_waits(backend: StubBackend) -> None:
     batcher = make(backend, 2, Limits(64))
     backend.gate.clear()

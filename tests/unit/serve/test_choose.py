@@ -94,7 +94,13 @@ class Trials:
         self.timeouts_s: list[float] = []
 
     def __call__(
-        self, spec: str, pooling: object, candidate: Candidate, graph: object, **terms: float
+        self,
+        spec: str,
+        pooling: object,
+        candidate: Candidate,
+        graph: object,
+        cache: Path,
+        **terms: float,
     ) -> Trial | None:
         self.tried.append(candidate)
         self.timeouts_s.append(terms["timeout_s"])
@@ -238,7 +244,9 @@ def test_nothing_is_tried_for_float32_on_one_backend(
 def test_a_trial_in_its_own_process(model_home: Path) -> None:
     """Without a graph it is compared to the transformers library."""
     candidate = Candidate("torch", "bfloat16")
-    trial = run_trial("bundled", None, candidate, None, threads=1, timeout_s=100)
+    trial = run_trial(
+        "bundled", None, candidate, None, model_home / "models", threads=1, timeout_s=100
+    )
     assert trial is not None
     assert (trial.candidate, trial.tokens_per_s > 100) == (candidate, True)
     assert trial.parity is not None
@@ -248,7 +256,7 @@ def test_a_trial_in_its_own_process(model_home: Path) -> None:
 def test_a_trial_that_fails_is_logged(model_home: Path) -> None:
     bad = Candidate("torch", "float32", "cuda")
     with capture_logs() as logs:
-        assert run_trial("bundled", None, bad, None, threads=1, timeout_s=100) is None
+        assert run_trial("bundled", None, bad, None, model_home, threads=1, timeout_s=100) is None
     assert (logs[0]["event"], logs[0]["device"]) == ("backend left out", "cuda")
     assert "PyTorch finds no GPU" in logs[0]["reason"]
 

@@ -34,7 +34,8 @@ def test_outputs_equal_torch(task: Task, tmp_path: Path, model_home: Path) -> No
     graph = exported_graph(files, model_home / "models" / "families")
     backend = OpenVinoBackend(graph, files, dtype="float32", threads=2)
     inputs = random_inputs(54)
-    want = open_torch(files, dtype="float32", threads=2, device="cpu").forward(inputs)
+    torch = open_torch(files, dtype="float32", threads=2, device="cpu", cache=model_home)
+    want = torch.forward(inputs)
     for one, other in zip(backend.forward(inputs), want, strict=True):
         assert one.dtype == np.float32
         np.testing.assert_allclose(one, other, atol=1e-4)
@@ -46,7 +47,8 @@ def test_bfloat16_on_the_real_model_is_exact_enough(model_home: Path) -> None:
     graph = exported_graph(files, model_home / "models" / "families")
     backend = OpenVinoBackend(graph, files, dtype="bfloat16", threads=2)
     inputs = random_inputs(30_000)
-    want = open_torch(files, dtype="float32", threads=2, device="cpu").forward(inputs)
+    torch = open_torch(files, dtype="float32", threads=2, device="cpu", cache=model_home)
+    want = torch.forward(inputs)
     kept = backend.forward(inputs)
     backend.forward(inputs[::-1])  # must not change what was given before
     for got, expected in zip(kept, want, strict=True):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from ragplane.core.errors import LimitError, ModelError, NonFiniteError
+from ragplane.core.models import Pooling
 from serve.pooling import (
     activate,
     check_dimensions,
@@ -18,6 +19,14 @@ from serve.pooling import (
     sparse_weights,
 )
 
+POOLINGS: tuple[Pooling, ...] = (
+    "cls",
+    "last-token",
+    "max",
+    "mean",
+    "mean-sqrt-length",
+    "weighted-mean",
+)
 TOKENS = np.random.default_rng(0).normal(size=(7, 16)).astype(np.float32)
 
 
@@ -46,6 +55,28 @@ def test_weighted_sums_are_those_of_their_definitions() -> None:
 def test_splade_gives_no_dense_vector() -> None:
     with pytest.raises(ModelError, match="splade"):
         pool(TOKENS, "splade")
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_pooled_vector_is_float32_and_owns_its_memory(pooling: Pooling) -> None:
+    vector = pool(TOKENS, pooling)
+    assert (vector.dtype, vector.shape, vector.base) == (np.float32, (16,), None)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_fault_in_any_token_is_in_the_vector(pooling: Pooling, value: float) -> None:
+    """Behaviour 20: a token that the pooling leaves out shows that the pass went wrong."""
+    tokens = TOKENS.copy()
+    tokens[3, 2], tokens[4, 2] = value, np.inf
+    assert np.isnan(pool(tokens, pooling)).all()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "mean-sqrt-length", "weighted-mean"])
+def test_a_sum_that_is_no_float32_is_not_finite(pooling: Pooling) -> None:
+    """Behaviour 20."""
+    tokens = np.full((7, 16), 3e38, np.float32)
+    assert not np.isfinite(pool(tokens, pooling)).any()
 
 
 def test_softmax_and_sigmoid_equal_torch_and_never_overflow() -> None:

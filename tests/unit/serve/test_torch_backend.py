@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles, SpladeHead, Task, read_model
-from serve.backends.attention import attend, plan_windows
+from serve.backends.attention import attention, plan_windows
 from serve.backends.base import Backend, ModelInput
 from serve.backends.bert_files import bert_facts
 from serve.backends.linear import stepped
 from serve.backends.torch_model import open_torch
 from serve.backends.torch_packed import split
 from serve.encoder import Vectors
+from tests.cache import cache_folder
 from tests.unit.serve.families import FAMILIES, update_json, write_splade_files
 
 PACKED = ("bert", "roberta", "xlm-roberta", "distilbert")
@@ -31,8 +32,9 @@ PADDED = ("mpnet", "modernbert", "qwen2", "qwen3")
 LENGTHS = (7, 64, 3, 12, 12, 1, 33, 48, 64, 20, 17)
 
 
-def open_cpu(files: ModelFiles, dtype: str = "float32") -> Backend:
-    return open_torch(files, dtype=dtype, threads=2, device="cpu")
+def open_cpu(files: ModelFiles, dtype: str = "float32", *, threads: int = 2) -> Backend:
+    cache = cache_folder() / "models"
+    return open_torch(files, dtype=dtype, threads=threads, device="cpu", cache=cache)
 
 
 def random_inputs(
@@ -152,18 +154,15 @@ def test_windows_attend_as_each_input_alone() -> None:
     lengths = sorted([1, 2, 16, 20, 32, 32, 33, 60, 63, 64, 70, 80, 81, 130])
     torch.manual_seed(0)
     rows = torch.randn(sum(lengths), 3 * 8)
-    groups = plan_windows(lengths, torch.float32, "cpu")
-    got = attend(rows, groups, heads=2)
-    alone = [
-        attend(part, plan_windows([len(part)], torch.float32, "cpu"), heads=2)
-        for part in rows.split(lengths)
-    ]
+    got = attention(lengths, 2, torch.float32, "cpu")(rows)
+    alone = [attention([len(part)], 2, torch.float32, "cpu")(part) for part in rows.split(lengths)]
     for part, together in zip(rows.split(lengths), got.split(lengths), strict=True):
         query, key, value = part.view(len(part), 3, 2, 4).permute(1, 2, 0, 3)
         scores = query @ key.transpose(1, 2) / 2
         want = (scores.softmax(-1) @ value).transpose(0, 1).reshape(len(part), 8)
         torch.testing.assert_close(together, want, atol=1e-5, rtol=0)
     torch.testing.assert_close(torch.cat(alone), got, atol=1e-5, rtol=0)
+    groups = plan_windows(lengths, torch.float32, "cpu")
     assert max(group.windows for group in groups) > 1
     assert sum(group.windows for group in groups) < len(lengths)
 
@@ -230,7 +229,7 @@ def test_a_gpu_that_is_not_there_is_refused(
     files = read_model(str(FAMILIES["bert"](tmp_path)))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ModelError, match="no GPU"):
-        open_torch(files, dtype="float32", threads=1, device="cuda")
+        open_torch(files, dtype="float32", threads=1, device="cuda", cache=cache_folder())
 
 
 def test_idle_threads_are_told_to_sleep_before_torch_is_imported() -> None:
@@ -254,8 +253,8 @@ def test_a_batch_is_split_into_even_runs(lengths: list[int], parts: int) -> None
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_change_nothing(threads: int) -> None:
     files = read_model("bundled")
-    one = open_torch(files, dtype="float32", threads=1, device="cpu")
-    many = open_torch(files, dtype="float32", threads=threads, device="cpu")
+    one = open_cpu(files, threads=1)
+    many = open_cpu(files, threads=threads)
     inputs = [ModelInput(tuple(range(1000, 1000 + length))) for length in (3, 200, 7, 90, 91, 150)]
     for got, want in zip(many.forward(inputs), one.forward(inputs), strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)

@@ -1,0 +1,1 @@
+"""Compiled parts of a forward pass on the CPU, written in Python and compiled by numba."""

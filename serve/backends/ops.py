@@ -1,0 +1,52 @@
+"""What a block does between its products, on PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from serve.backends.attention import Attend, attention
+from serve.backends.linear import Activation, Linear
+
+
+class Norm:
+    """Layer normalisation; its weights stay float32 whatever the rows are."""
+
+    def __init__(self, weight: Tensor, bias: Tensor, epsilon: float, device: str) -> None:
+        self.weight = weight.to(device, torch.float32)
+        self.bias = bias.to(device, torch.float32)
+        self.epsilon = epsilon
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        if rows.is_cuda:  # no mixed kernel there
+            return functional.layer_norm(
+                rows.float(), self.weight.shape, self.weight, self.bias, self.epsilon
+            ).to(rows.dtype)
+        return functional.layer_norm(rows, self.weight.shape, self.weight, self.bias, self.epsilon)
+
+
+class Ops:
+    """The operations for one `dtype` of products on one `device`."""
+
+    def __init__(self, dtype: torch.dtype, device: str) -> None:
+        self.dtype = dtype
+        self.device = device
+
+    def attention(self, lengths: Sequence[int], heads: int, width: int) -> Attend:
+        """Attention over packed inputs of `lengths`, with `heads` heads of `width`."""
+        return attention(lengths, heads, self.dtype, self.device)
+
+    def add_norm(self, rows: Tensor, product: Tensor, norm: Norm) -> tuple[Tensor, Tensor]:
+        """`norm` of rows + product, in float32 and in the dtype of products.
+
+        Both are [n, hidden], `rows` in float32, and it may be written over.
+        """
+        normed = norm(rows + product)
+        return normed, normed.to(self.dtype)
+
+    def activated(self, linear: Linear, rows: Tensor, activation: Activation) -> Tensor:
+        """`activation` of what `linear` gives for `rows`."""
+        return linear.activated(rows, activation)
