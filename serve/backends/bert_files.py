@@ -174,6 +174,16 @@ class Weights:
             raise ModelError(f"weights in {self._folder}: no tensor {name}")
         return tensor
 
-    def pair(self, name: str) -> tuple[Tensor, Tensor]:
-        """`name.weight` and `name.bias`. Raises ModelError."""
-        return self.get(f"{name}.weight"), self.get(f"{name}.bias")
+    def pair(self, name: str, *shape: int | None) -> tuple[Tensor, Tensor]:
+        """`name.weight`, of this shape (None: of any size), and `name.bias`, one for each row.
+
+        Raises ModelError.
+        """
+        weight, bias = self.get(f"{name}.weight"), self.get(f"{name}.bias")
+        sizes = [
+            size if want is None else want for size, want in zip(weight.shape, shape, strict=False)
+        ]
+        if [*weight.shape] != sizes or len(sizes) != len(shape) or bias.shape != weight.shape[:1]:
+            found = f"{tuple(weight.shape)} with a bias {tuple(bias.shape)}"
+            raise ModelError(f"weights in {self._folder}: {name} is {found}, not {shape}")
+        return weight, bias

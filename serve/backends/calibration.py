@@ -15,7 +15,7 @@ from serve.batching.cost import CostModel
 
 # Inputs and tokens of each: enough to tell the fixed cost, the linear one and attention apart.
 _SHAPES = ((1, 8), (16, 16), (32, 16), (8, 64), (8, 128), (4, 256), (2, 512))
-_SECOND_ROUND_S = 0.5
+_SECOND_ROUND_S = 0.25
 # Fewer timings than this, or fewer lengths, say nothing about a quadratic term.
 _QUADRATIC_TIMINGS, _QUADRATIC_LENGTHS = 4, 3
 # No fit over noisy timings may claim more: speed over the best measured one, cost of attention.
@@ -106,7 +106,9 @@ def calibrate(backend: Backend, files: ModelFiles, limit_s: float) -> Calibratio
     for (size, length), until_s in rounds:
         if best_s and time.perf_counter() - started_s >= until_s:
             break
-        seconds = timed(backend, random_inputs(random, files, [length] * size))
+        inputs = random_inputs(random, files, [length] * size)
+        pooled = [item._replace(pooled=files.task == "states") for item in inputs]
+        seconds = timed(backend, pooled)
         best_s[size, length] = min(seconds, best_s.get((size, length), math.inf))
     return fit([Timing(size, length, seconds) for (size, length), seconds in best_s.items()])
 

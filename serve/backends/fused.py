@@ -1,4 +1,4 @@
-"""The same operations by our own kernels, in bfloat16 on the CPU.
+"""The operations of `serve.backends.ops` by our own kernels, in bfloat16 on the CPU.
 
 PyTorch's pass over the same rows again and again: a sum, a norm and a rounding write each row three
 times. Its attention does the softmax across registers and costs twice as much.
@@ -7,21 +7,21 @@ times. Its attention does the softmax across registers and costs twice as much.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from serve.backends.attention import Attend
-from serve.backends.kernels.amx import (
+from serve.backends.kernels.layout import (
     LANES,
     TILE_DEPTH,
     may_use_tiles,
-    scratch_bytes,
+    padded,
+    scratch_offsets,
     whole_tiles,
 )
-from serve.backends.kernels.library import Kernels, load_kernels
+from serve.backends.kernels.library import Kernels
 from serve.backends.linear import Activation, Linear
 from serve.backends.ops import Norm, Ops
 
@@ -32,59 +32,64 @@ class FusedOps(Ops):
     def __init__(self, kernels: Kernels) -> None:
         super().__init__(torch.bfloat16, "cpu")
         self._kernels = kernels
-        self._attend = kernels.attend if may_use_tiles() else None
-        self._layout = torch.from_numpy(whole_tiles())
+        self._uses_tiles = kernels.attend is not None and may_use_tiles()
 
     def attention(self, lengths: Sequence[int], heads: int, width: int) -> Attend:
-        if self._attend is None or width % TILE_DEPTH:
+        """As `Ops.attention`, on the matrix unit if the processor has one."""
+        if not self._uses_tiles or width % TILE_DEPTH:
             return super().attention(lengths, heads, width)
-        return _TileAttention(self._attend, self._layout, lengths, heads, width)
+        return _TileAttention(self._kernels, lengths, heads, width)
 
     def add_norm(self, rows: Tensor, product: Tensor, norm: Norm) -> tuple[Tensor, Tensor]:
+        """As `Ops.add_norm`; the first result is `rows`, written over."""
         count, width = rows.shape
         if width % LANES:
             return super().add_norm(rows, product, norm)
         rounded = torch.empty_like(product)
-        addresses = (_address(tensor) for tensor in (rows, product, rounded))
-        weights = norm.weight.data_ptr(), norm.bias.data_ptr()
-        self._kernels.add_norm(*addresses, *weights, count, width, norm.epsilon)
+        self._kernels.add_norm(
+            _address(rows, torch.float32, count, width),
+            _address(product, torch.bfloat16, count, width),
+            _address(rounded, torch.bfloat16, count, width),
+            _address(norm.weight, torch.float32, width),
+            _address(norm.bias, torch.float32, width),
+            count,
+            width,
+            norm.epsilon,
+        )
         return rows, rounded
 
     def activated(self, linear: Linear, rows: Tensor, activation: Activation) -> Tensor:
+        """As `Ops.activated`; of GELU the argument is rounded to bfloat16 first."""
         if activation != "gelu":
             return super().activated(linear, rows, activation)
         product = linear(rows)
         if product.numel() % LANES:
             return torch.nn.functional.gelu(product)
-        self._kernels.gelu(_address(product), product.numel())
+        self._kernels.gelu(_address(product, torch.bfloat16, *product.shape), product.numel())
         return product
 
 
 class _TileAttention:
-    """Attention over inputs of `lengths`; one thread at a time, for the memory that it keeps."""
+    """Attention over inputs of `lengths`."""
 
-    def __init__(
-        self,
-        kernel: Callable[..., None],
-        layout: Tensor,
-        lengths: Sequence[int],
-        heads: int,
-        width: int,
-    ) -> None:
-        self._kernel = kernel
-        self._layout = layout
+    def __init__(self, kernels: Kernels, lengths: Sequence[int], heads: int, width: int) -> None:
+        self._kernels = kernels
         self._lengths = torch.tensor(lengths)
         self._starts = self._lengths.cumsum(0) - self._lengths
         self._tokens = sum(lengths)
         self._shape = heads, width
-        self._scratch = torch.empty(scratch_bytes(max(lengths), width), dtype=torch.uint8)
+        self._tiles = torch.from_numpy(whole_tiles())
+        *_, scratch_bytes = scratch_offsets(padded(max(lengths)), width // TILE_DEPTH)
+        self._scratch = torch.empty(scratch_bytes, dtype=torch.uint8)
 
     def __call__(self, projected: Tensor) -> Tensor:
         heads, width = self._shape
-        context = projected.new_empty(len(projected), heads * width)
+        rows = max(len(projected), self._tokens)
+        context = projected.new_empty(rows, heads * width)
         context[self._tokens :] = 0
-        self._kernel(
-            _address(projected.view(-1, 3, heads, width)),
+        assert self._kernels.attend is not None
+        self._kernels.attend(
+            _address(projected, torch.bfloat16, rows, 3 * heads * width),
             context.data_ptr(),
             self._starts.data_ptr(),
             self._lengths.data_ptr(),
@@ -92,22 +97,15 @@ class _TileAttention:
             heads,
             width,
             math.log2(math.e) / math.sqrt(width),
-            self._layout.data_ptr(),
+            self._tiles.data_ptr(),
             self._scratch.data_ptr(),
         )
         return context
 
 
-def make_ops(dtype: torch.dtype, device: str, cache: Path) -> Ops:
-    """The fastest operations that `dtype` and `device` have; kernels are kept below `cache`."""
-    if dtype == torch.bfloat16 and device == "cpu":
-        kernels = load_kernels(cache)
-        if kernels is not None:
-            return FusedOps(kernels)
-    return Ops(dtype, device)
-
-
-def _address(tensor: Tensor) -> int:
-    if not tensor.is_contiguous():
-        raise RuntimeError("a kernel takes rows that lie one after the other")
+def _address(tensor: Tensor, dtype: torch.dtype, *shape: int) -> int:
+    """Where the numbers of `tensor` are. RuntimeError if they are not what a kernel takes."""
+    if tensor.dtype != dtype or tensor.shape != shape or not tensor.is_contiguous():
+        found = f"{tensor.dtype} {tuple(tensor.shape)}"
+        raise RuntimeError(f"a kernel takes {dtype} {shape}, row after row, and not {found}")
     return tensor.data_ptr()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ragplane.core.errors import ModelError
 from serve.backends.attention import Attend, attention
 from serve.backends.linear import Activation, Linear
 
@@ -36,7 +38,10 @@ class Ops:
         self.device = device
 
     def attention(self, lengths: Sequence[int], heads: int, width: int) -> Attend:
-        """Attention over packed inputs of `lengths`, with `heads` heads of `width`."""
+        """Attention over packed inputs of `lengths`, with `heads` heads of `width` values.
+
+        What it gives keeps memory for its calls: it is for one thread at a time.
+        """
         return attention(lengths, heads, self.dtype, self.device)
 
     def add_norm(self, rows: Tensor, product: Tensor, norm: Norm) -> tuple[Tensor, Tensor]:
@@ -50,3 +55,29 @@ class Ops:
     def activated(self, linear: Linear, rows: Tensor, activation: Activation) -> Tensor:
         """`activation` of what `linear` gives for `rows`."""
         return linear.activated(rows, activation)
+
+
+def make_ops(dtype: torch.dtype, device: str, cache: Path) -> Ops:
+    """The fastest operations that `dtype` and `device` have; kernels are kept in `cache`.
+
+    Where kernels cannot be compiled or loaded, PyTorch's own operations serve.
+    """
+    if dtype != torch.bfloat16 or device != "cpu":
+        return Ops(dtype, device)
+    try:
+        from serve.backends.fused import FusedOps
+        from serve.backends.kernels.library import load_kernels
+
+        kernels, unkept = load_kernels(cache)
+    except (ModelError, OSError, ImportError, RuntimeError) as error:
+        _warn("no kernels here; PyTorch's operations are used", error)
+        return Ops(dtype, device)
+    if unkept is not None:
+        _warn("the compiled kernels are not kept", unkept)
+    return FusedOps(kernels)
+
+
+def _warn(what: str, error: Exception) -> None:
+    import structlog  # for a third of a second, which a server's start can do without
+
+    structlog.get_logger().warning(what, reason=str(error))

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ragplane.core.errors import ModelError
 from serve.backends.attention import Attend
 from serve.backends.base import ModelInput
 from serve.backends.bert_files import BertFacts, Weights
@@ -75,6 +76,9 @@ class PackedBert:
         self.facts = facts
         self._ops = ops
         self.words = weights.get("embeddings.word_embeddings.weight").to(ops.device)
+        self.hidden = hidden = self.words.shape[1]
+        if hidden % facts.heads:
+            raise ModelError(f"{facts.heads} attention heads do not divide a width of {hidden}")
         positions = weights.get("embeddings.position_embeddings.weight")
         types = weights.find("embeddings.token_type_embeddings.weight")
         self._pair_types = None
@@ -82,8 +86,9 @@ class PackedBert:
             positions = positions + types[0]
             self._pair_types = (types - types[0]).to(ops.device, torch.float32)
         self._positions = positions.to(ops.device, torch.float32)
-        self._norm = Norm(*weights.pair("embeddings.LayerNorm"), facts.norm_epsilon, ops.device)
-        self._blocks = [_block(weights, facts, layer, ops) for layer in range(facts.layers)]
+        norm = weights.pair("embeddings.LayerNorm", hidden)
+        self._norm = Norm(*norm, facts.norm_epsilon, ops.device)
+        self._blocks = [_block(weights, facts, layer, hidden, ops) for layer in range(facts.layers)]
 
     def pack(self, inputs: Sequence[ModelInput]) -> PackedInputs:
         """Lay `inputs` out one after the other; ascending lengths attend fastest."""
@@ -102,7 +107,7 @@ class PackedBert:
             positions=torch.from_numpy(np.resize(positions, rows)).to(device),
             types=None if types is None else torch.from_numpy(types).to(device),
             starts=torch.from_numpy(starts).to(device),
-            attend=self._ops.attention(lengths.tolist(), heads, self.words.shape[1] // heads),
+            attend=self._ops.attention(lengths.tolist(), heads, self.hidden // heads),
         )
 
     def states(self, inputs: PackedInputs) -> Tensor:
@@ -129,29 +134,30 @@ class PackedBert:
         return self._norm(rows)
 
 
-def _block(weights: Weights, facts: BertFacts, layer: int, ops: Ops) -> Block:
+def _block(weights: Weights, facts: BertFacts, layer: int, hidden: int, ops: Ops) -> Block:
     names = facts.names
 
-    def pair(name: str) -> tuple[Tensor, Tensor]:
-        return weights.pair(f"{names.layer}.{layer}.{name}")
+    def pair(name: str, *shape: int | None) -> tuple[Tensor, Tensor]:
+        return weights.pair(f"{names.layer}.{layer}.{name}", *shape)
 
     def linear(weight: Tensor, bias: Tensor) -> Linear:
         return make_linear(weight, bias, ops.dtype, ops.device)
 
     def norm(name: str) -> Norm:
-        return Norm(*pair(name), facts.norm_epsilon, ops.device)
+        return Norm(*pair(name, hidden), facts.norm_epsilon, ops.device)
 
-    parts = [pair(name) for name in (names.query, names.key, names.value)]
+    parts = [pair(name, hidden, hidden) for name in (names.query, names.key, names.value)]
+    up = pair(names.up, None, hidden)
     return Block(
         ops=ops,
         activation=facts.activation,
         projected=linear(
             torch.cat([weight for weight, _ in parts]), torch.cat([bias for _, bias in parts])
         ),
-        attended=linear(*pair(names.attended)),
+        attended=linear(*pair(names.attended, hidden, hidden)),
         attended_norm=norm(names.attended_norm),
-        up=linear(*pair(names.up)),
-        down=linear(*pair(names.down)),
+        up=linear(*up),
+        down=linear(*pair(names.down, hidden, len(up[1]))),
         norm=norm(names.norm),
     )
 

@@ -39,8 +39,8 @@ class Classifier:
     def __init__(self, encoder: PackedBert, weights: Weights, device: str) -> None:
         self._encoder = encoder
         dense, classifier, self._activation = _CLASSIFIERS[encoder.facts.names.prefix]
-        self._dense = make_linear(*weights.pair(dense), torch.float32, device)
-        self._classifier = make_linear(*weights.pair(classifier), torch.float32, device)
+        self._dense = make_linear(*weights.pair(dense, None, encoder.hidden), torch.float32, device)
+        self._classifier = make_linear(*weights.pair(classifier, None, None), torch.float32, device)
 
     def __call__(self, inputs: PackedInputs, lengths: Sequence[int]) -> Sequence[Tensor]:
         first = self._encoder.first_states(inputs)
@@ -57,14 +57,15 @@ class TermWeights:
         splade: SpladeHead,
         ops: Ops,
     ) -> None:
-        facts = encoder.facts
+        facts, hidden = encoder.facts, encoder.hidden
         names = facts.names
         self._encoder = encoder
         self._splade = splade
         self._ops = ops
         self._activation = facts.activation
-        self._dense = make_linear(*weights.pair(names.masked_dense), ops.dtype, ops.device)
-        norm = weights.pair(names.masked_norm)
+        dense = weights.pair(names.masked_dense, hidden, hidden)
+        self._dense = make_linear(*dense, ops.dtype, ops.device)
+        norm = weights.pair(names.masked_norm, hidden)
         self._norm = Norm(*norm, facts.norm_epsilon, ops.device)
         decoder = weights.find(names.masked_decoder)
         self._decoder = make_linear(

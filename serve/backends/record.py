@@ -18,6 +18,7 @@ from ragplane.core import __version__
 from ragplane.core.cpu import cpu_model
 from ragplane.core.models import ModelFiles
 from serve.backends.factory import Candidate
+from serve.backends.kernels import sources_digest
 
 _LIBRARIES = ("torch", "transformers", "openvino", "onnxruntime")
 _log = structlog.get_logger()
@@ -85,6 +86,7 @@ def _key(files: ModelFiles, groups: Sequence[Sequence[Candidate]], threads: int)
         _gpu_name() if groups[0][0].device == "cuda" else None,
         __version__,
         [_version(name) for name in _LIBRARIES],
+        _kernels(),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
@@ -98,5 +100,12 @@ def _gpu_name() -> str | None:
 def _version(name: str) -> str | None:
     try:
         return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _kernels() -> str | None:
+    try:
+        return sources_digest()
     except PackageNotFoundError:
         return None

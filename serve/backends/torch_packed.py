@@ -18,7 +18,7 @@ from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles
 from serve.backends.base import Backend, ModelInput
 from serve.backends.bert_files import BertFacts, Weights
-from serve.backends.fused import make_ops
+from serve.backends.ops import make_ops
 from serve.backends.packed_bert import PackedBert
 from serve.backends.packed_heads import make_head
 from serve.encoder import Vectors

@@ -9,16 +9,9 @@ Arguments are addresses, steps in bytes and counts.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from serve.backends.kernels.amx import (
-    LANES,
-    LAYOUT_BYTES,
-    TILE_BYTES,
-    TILE_DEPTH,
-    TILE_ROW_BYTES,
-    TILE_ROWS,
-)
 from serve.backends.kernels.lanes import (
     Lanes,
     compiled,
@@ -33,10 +26,20 @@ from serve.backends.kernels.lanes import (
     store_pairs,
     transpose,
 )
+from serve.backends.kernels.layout import (
+    LANES,
+    TILE_BYTES,
+    TILE_DEPTH,
+    TILE_ROW_BYTES,
+    TILE_ROWS,
+    padded,
+    scratch_offsets,
+)
 from serve.backends.kernels.tiles import configure, configured, product
 
 _HALF_BYTES = 2
-_LEAST = -1e30
+_LEAST = -math.inf
+_padded, _scratch_offsets = compiled(padded), compiled(scratch_offsets)
 
 
 def attend(
@@ -48,7 +51,7 @@ def attend(
     heads: int,
     width: int,
     scale: float,
-    layout: int,
+    tiles: int,
     scratch: int,
 ) -> None:
     """Attention of `inputs` inputs of `lengths` rows from `starts` on (pointers to int64), each
@@ -56,10 +59,10 @@ def attend(
 
     `projected` is bfloat16 [rows, 3, heads, width]: queries, keys and values. `context`, of
     [rows, heads, width], takes the result. `width` is a multiple of `TILE_DEPTH`. The scores times
-    `scale` are powers of two. `layout` is that of `whole_tiles`, and `scratch` has `scratch_bytes`.
+    `scale` are powers of two. `tiles` is `whole_tiles`; `scratch_offsets` says what `scratch` has.
     """
     configured(scratch)
-    configure(layout)
+    configure(tiles)
     row_bytes = heads * width * _HALF_BYTES
     for index in range(inputs):
         for head in range(heads):
@@ -71,7 +74,7 @@ def attend(
                 lengths[index],
                 width // TILE_DEPTH,
                 scale,
-                scratch + LAYOUT_BYTES,
+                scratch,
             )
     configure(scratch)
 
@@ -86,16 +89,13 @@ def _attend_head(
     scale: float,
     scratch: int,
 ) -> None:
-    padded = _padded(length)
-    keys = scratch
-    values = keys + padded * depth * TILE_ROW_BYTES
-    scores = values + padded * depth * TILE_ROW_BYTES
-    powers = scores + padded * TILE_ROW_BYTES
-    staged = powers + padded * TILE_ROW_BYTES // 2
-    turned = staged + depth * TILE_BYTES
+    rows = _padded(length)
+    offsets = _scratch_offsets(rows, depth)
+    keys, values, scores = scratch + offsets[0], scratch + offsets[1], scratch + offsets[2]
+    powers, staged, turned = scratch + offsets[3], scratch + offsets[4], scratch + offsets[5]
     step = 3 * row_bytes
     _gather(queries + row_bytes, step, length, depth, keys)
-    _turn_values(queries + 2 * row_bytes, step, length, depth, values, staged)
+    _turn_values(queries + 2 * row_bytes, step, length, depth, values, staged, turned)
     for first in range(0, length, TILE_ROWS):
         count = min(TILE_ROWS, length - first)
         _gather(queries + first * step, step, count, depth, staged)
@@ -103,19 +103,14 @@ def _attend_head(
             source, target = staged + tile * TILE_ROW_BYTES, turned + tile * TILE_BYTES
             transpose(source, depth * TILE_ROW_BYTES, target, TILE_ROW_BYTES)
         for block in range(0, length, TILE_ROWS):
-            rows = keys + block * depth * TILE_ROW_BYTES
-            product(scores + block * TILE_ROW_BYTES, rows, depth * TILE_ROW_BYTES, turned, depth)
+            left = keys + block * depth * TILE_ROW_BYTES
+            product(scores + block * TILE_ROW_BYTES, left, depth * TILE_ROW_BYTES, turned, depth)
         sums = _softmax(scores, length, scale, powers)
         for tile in range(2 * depth):
-            rows = values + tile * TILE_ROWS * padded * _HALF_BYTES
-            product(turned, rows, padded * _HALF_BYTES, powers, padded // TILE_DEPTH)
+            left = values + tile * TILE_ROWS * rows * _HALF_BYTES
+            product(turned, left, rows * _HALF_BYTES, powers, rows // TILE_DEPTH)
             target = context + first * row_bytes + tile * LANES * _HALF_BYTES
             _write_context(turned, sums, count, target, row_bytes, staged)
-
-
-@compiled
-def _padded(length: int) -> int:
-    return (length + TILE_DEPTH - 1) // TILE_DEPTH * TILE_DEPTH
 
 
 @compiled
@@ -128,46 +123,47 @@ def _gather(source: int, step: int, rows: int, depth: int, target: int) -> None:
 
 
 @compiled
-def _turn_values(source: int, step: int, length: int, depth: int, target: int, staged: int) -> None:
+def _turn_values(
+    source: int, step: int, length: int, depth: int, target: int, staged: int, turned: int
+) -> None:
     """Values [length, width] to [width, padded length], with zeros at the end."""
-    padded = _padded(length)
-    turned = staged + depth * TILE_BYTES
-    for first in range(0, padded, TILE_ROWS):
+    rows = _padded(length)
+    for first in range(0, rows, TILE_ROWS):
         count = max(0, min(TILE_ROWS, length - first))
         _gather(source + first * step, step, count, depth, staged)
         for piece in range(count * depth, TILE_ROWS * depth):
             store(staged + piece * TILE_ROW_BYTES, splat(0.0))
         for tile in range(depth):
-            rows = staged + tile * TILE_ROW_BYTES
-            transpose(rows, depth * TILE_ROW_BYTES, turned, TILE_ROW_BYTES)
+            piece = staged + tile * TILE_ROW_BYTES
+            transpose(piece, depth * TILE_ROW_BYTES, turned, TILE_ROW_BYTES)
             for pair in range(TILE_ROWS):
-                row = target + ((tile * TILE_ROWS + pair) * 2 * padded + first) * _HALF_BYTES
-                split_pairs(turned + pair * TILE_ROW_BYTES, row, row + padded * _HALF_BYTES)
+                row = target + ((tile * TILE_ROWS + pair) * 2 * rows + first) * _HALF_BYTES
+                split_pairs(turned + pair * TILE_ROW_BYTES, row, row + rows * _HALF_BYTES)
 
 
 @compiled
 def _softmax(scores: int, length: int, scale: float, powers: int) -> Lanes:
     """Powers of the scores, rows in pairs; their sums are returned, not yet divided by."""
-    padded = _padded(length)
-    for key in range(length, padded):
+    rows = _padded(length)
+    for key in range(length, rows):
         store(scores + key * TILE_ROW_BYTES, splat(_LEAST))
     factor = splat(scale)
-    most = _largest(scores, padded) * factor
+    most = _largest(scores, rows)
     sums = splat(0.0)
-    for pair in range(padded // 2):
+    for pair in range(rows // 2):
         row = scores + pair * 2 * TILE_ROW_BYTES
-        first = exp2(load(row) * factor - most)
-        second = exp2(load(row + TILE_ROW_BYTES) * factor - most)
+        first = exp2((load(row) - most) * factor)
+        second = exp2((load(row + TILE_ROW_BYTES) - most) * factor)
         sums = sums + (first + second)
         store_pairs(powers + pair * TILE_ROW_BYTES, first, second)
     return sums
 
 
 @compiled
-def _largest(scores: int, padded: int) -> Lanes:
+def _largest(scores: int, rows: int) -> Lanes:
     """Of four rows at a time: each comparison waits for the one before."""
     one = two = three = four = splat(_LEAST)
-    for key in range(0, padded, 4):
+    for key in range(0, rows, 4):
         row = scores + key * TILE_ROW_BYTES
         one = larger(one, load(row))
         two = larger(two, load(row + TILE_ROW_BYTES))

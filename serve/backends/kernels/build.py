@@ -1,4 +1,4 @@
-"""Compile the kernels to an object file: `python -m serve.backends.kernels.build FILE`.
+"""Compile the kernels and write the object file: `python -m serve.backends.kernels.build > FILE`.
 
 A process of its own does it: numba takes a second to import and much memory, and whoever runs the
 kernels needs none of it.
@@ -7,49 +7,46 @@ kernels needs none of it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection
 from typing import Any
 
 from llvmlite import binding
 from numba import cfunc, types
 
-from serve.backends.kernels import attention, rows
-from serve.backends.kernels.amx import has_tiles
+from serve.backends.kernels import attention, rows, sealed
+from serve.backends.kernels.layout import ROW_KERNELS, TILE_KERNELS, has_tiles
 
-_NUMBER, _REAL, _NUMBERS = types.int64, types.float64, types.CPointer(types.int64)
-_ROWS: Mapping[Callable[..., None], Any] = {
-    rows.add_norm: types.void(*[_NUMBER] * 7, _REAL),
-    rows.gelu: types.void(_NUMBER, _NUMBER),
-}
-_TILES: Mapping[Callable[..., None], Any] = {
-    attention.attend: types.void(
-        *[_NUMBER] * 2, *[_NUMBERS] * 2, *[_NUMBER] * 3, _REAL, *[_NUMBER] * 2
-    ),
-}
+_TYPES = {"n": types.int64, "p": types.CPointer(types.int64), "r": types.float64}
+_KERNELS: Collection[Callable[..., None]] = (attention.attend, rows.add_norm, rows.gelu)
 
 
 def build() -> bytes:
     """Machine code for this processor; its functions have the names of the kernels."""
-    signatures = {**_ROWS, **_TILES} if has_tiles() else _ROWS
+    wanted = {**ROW_KERNELS, **(TILE_KERNELS if has_tiles() else {})}
     module = binding.parse_assembly("")
-    for kernel, signature in signatures.items():
-        compiled = cfunc(signature, error_model="numpy")(kernel)
-        part = binding.parse_assembly(compiled.inspect_llvm())
-        part.get_function(compiled.native_name).name = kernel.__name__
-        module.link_in(part)
+    for kernel in _KERNELS:
+        if arguments := wanted.get(kernel.__name__):
+            module.link_in(_compiled(kernel, arguments))
     machine = binding.Target.from_default_triple().create_target_machine(
         cpu=binding.get_host_cpu_name(),
         features=binding.get_host_cpu_features().flatten(),
         opt=3,
         jit=True,
     )
-    _keep(module, {kernel.__name__ for kernel in signatures}, machine)
+    _keep(module, wanted, machine)
     code: bytes = machine.emit_object(module)
     return code
 
 
-def _keep(module: Any, names: set[str], machine: Any) -> None:
+def _compiled(kernel: Callable[..., None], arguments: str) -> Any:
+    signature = types.void(*(_TYPES[letter] for letter in arguments))
+    compiled = cfunc(signature, error_model="numpy")(kernel)
+    module = binding.parse_assembly(compiled.inspect_llvm())
+    module.get_function(compiled.native_name).name = kernel.__name__
+    return module
+
+
+def _keep(module: Any, names: Collection[str], machine: Any) -> None:
     """Leave nothing but the functions of these names: what numba adds for errors calls numba."""
     for function in module.functions:
         if not function.is_declaration and function.name not in names:
@@ -65,4 +62,4 @@ def _is_outside(function: Any) -> bool:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_bytes(build())
+    sys.stdout.buffer.write(sealed(build()))

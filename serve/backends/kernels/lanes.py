@@ -17,7 +17,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-from serve.backends.kernels.amx import LANES
+from serve.backends.kernels.layout import LANES
 
 _WORD, _HALF, _FLOAT = ir.IntType(32), ir.IntType(16), ir.FloatType()
 _WORDS, _HALVES, _FLOATS = (ir.VectorType(kind, LANES) for kind in (_WORD, _HALF, _FLOAT))
@@ -40,7 +40,8 @@ class _LanesModel(models.PrimitiveModel):
 
 
 Lanes = Any  # to type checkers: compiled code alone has values of the type
-_lanes, _address, _nothing = _Lanes(), types.int64, types.boolean
+_lanes, address = _Lanes(), types.int64
+nothing = types.boolean  # an operation gives something: who calls drops it
 
 
 def compiled(function: F) -> F:
@@ -51,13 +52,13 @@ def compiled(function: F) -> F:
 def operation(result: types.Type, arguments: Sequence[types.Type], emit: Callable[..., Any]) -> Any:
     """What compiled code calls as a function: the instructions that `emit(builder, *values)` adds.
 
-    An operation that returns nothing has the result `boolean`, which is to be dropped.
+    `emit` returns None for the result `nothing`.
     """
     signature = result(*arguments)
 
     def generate(context: Any, builder: Any, _: Any, values: Sequence[Any]) -> Any:
         value = emit(builder, *values)
-        return context.get_constant(types.boolean, True) if result == types.boolean else value
+        return context.get_constant(nothing, True) if result == nothing else value
 
     typed = (signature, generate)
     by_count: Mapping[int, Callable[..., Any]] = {
@@ -181,19 +182,19 @@ def _transpose(builder: Any, source: Any, source_step: Any, target: Any, target_
 
 
 # load(address), store(address, lanes): float32
-load = operation(_lanes, [_address], lambda b, address: _read(b, address, _FLOATS))
-store = operation(_nothing, [_address, _lanes], _write)
-# The same for 16 halves, rounded to the nearest.
-load_halves = operation(_lanes, [_address], _load_halves)
-store_halves = operation(_nothing, [_address, _lanes], _store_halves)
-# store_pairs(address, first, second): halves of the two in turn, 16 words
-store_pairs = operation(_nothing, [_address, _lanes, _lanes], _store_pairs)
+load = operation(_lanes, [address], lambda b, address: _read(b, address, _FLOATS))
+store = operation(nothing, [address, _lanes], _write)
+# The same for 16 halves, rounded to the nearest, ties to even.
+load_halves = operation(_lanes, [address], _load_halves)
+store_halves = operation(nothing, [address, _lanes], _store_halves)
+# store_pairs(address, first, second): halves of the two in turn, 16 words; ties are rounded up
+store_pairs = operation(nothing, [address, _lanes, _lanes], _store_pairs)
 # split_pairs(source, first, second): the way back, 16 halves to each address
-split_pairs = operation(_nothing, [_address, _address, _address], _split_pairs)
+split_pairs = operation(nothing, [address, address, address], _split_pairs)
 # copy(source, target): 64 bytes
-copy = operation(_nothing, [_address, _address], _copy)
+copy = operation(nothing, [address, address], _copy)
 # transpose(source, source_step, target, target_step): 16 x 16 words; steps in bytes
-transpose = operation(_nothing, [_address] * 4, _transpose)
+transpose = operation(nothing, [address] * 4, _transpose)
 splat = operation(_lanes, [types.float32], _all)  # the same in every lane
 larger = operation(_lanes, [_lanes, _lanes], _larger)
 exp2 = operation(_lanes, [_lanes], _exp2)  # of lanes that are 0 at most; 2^-126 at least

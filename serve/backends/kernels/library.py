@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile
 
 from llvmlite import binding
 
 from ragplane.core.errors import ModelError
-from ragplane.core.process import run_module
-from serve.backends.kernels.amx import has_tiles
+from serve.backends.kernels import sources_digest, unsealed
+from serve.backends.kernels.layout import ROW_KERNELS, TILE_KERNELS, has_tiles
 
+_BUILD = "serve.backends.kernels.build"
 _BUILD_S = 300.0
-_DIGEST_BYTES = 32
-_NUMBER, _REAL = ctypes.c_int64, ctypes.c_double
-_ATTEND = [_NUMBER] * 7 + [_REAL] + [_NUMBER] * 2
-_ADD_NORM = [_NUMBER] * 7 + [_REAL]
-_GELU = [_NUMBER] * 2
+_TYPES = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "r": ctypes.c_double}
 
 
 class Kernels:
-    """The functions of `attention` and `rows`. They hold no lock of Python's while they run.
+    """The functions of `attention` and `rows`. They hold no lock of Python's while they run, and
+    live no longer than this.
 
     `attend` is None where the processor has no tiles.
     """
@@ -38,68 +36,70 @@ class Kernels:
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
         self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
-        self.add_norm = self._function("add_norm", _ADD_NORM)
-        self.gelu = self._function("gelu", _GELU)
-        self.attend = self._function("attend", _ATTEND) if has_tiles() else None
+        self.add_norm = self._function("add_norm", ROW_KERNELS["add_norm"])
+        self.gelu = self._function("gelu", ROW_KERNELS["gelu"])
+        attend = self._function("attend", TILE_KERNELS["attend"]) if has_tiles() else None
+        self.attend = attend
 
-    def _function(self, name: str, arguments: Sequence[type]) -> Callable[..., None]:
-        return ctypes.CFUNCTYPE(None, *arguments)(self._engine.get_function_address(name))
+    def _function(self, name: str, arguments: str) -> Callable[..., None]:
+        kind = ctypes.CFUNCTYPE(None, *(_TYPES[letter] for letter in arguments))
+        return kind(self._engine.get_function_address(name))
 
 
-def load_kernels(cache: Path) -> Kernels | None:
-    """The kernels for this processor out of `cache`; the first time they are compiled, for seconds.
+def load_kernels(cache: Path) -> tuple[Kernels, OSError | None]:
+    """The kernels for this processor out of `cache`; the first time they are compiled, for
+    seconds. The error, if they cannot be kept there.
 
-    None, with a warning, where that fails.
+    Raises ModelError or OSError if they cannot be compiled, ImportError without numba, and
+    RuntimeError if they cannot be loaded.
     """
     file = cache / f"kernels-{_key()}.o"
-    code = _read(file)
+    kept = _read(file)
+    if kept is not None and (code := unsealed(kept)) is not None:
+        return Kernels(code), None
+    built = _build()
+    code = unsealed(built)
     if code is None:
-        try:
-            code = _build()
-        except ModelError as error:
-            _warn("the kernels cannot be compiled; PyTorch's are used", error)
-            return None
-        _write(file, code)
-    return Kernels(code)
+        raise ModelError("what the compiler wrote is not whole")
+    kernels = Kernels(code)
+    try:
+        _write(file, built)
+    except OSError as error:
+        return kernels, error
+    return kernels, None
 
 
 def _build() -> bytes:
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "kernels.o"
-        run_module("serve.backends.kernels.build", str(file), timeout_s=_BUILD_S)
-        return file.read_bytes()
+    """In the process group of the caller: it is to end with it."""
+    command = [sys.executable, "-P", "-m", _BUILD]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_BUILD_S, check=True
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ModelError(f"it took over {_BUILD_S:.0f} s") from error
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip().splitlines()
+        raise ModelError(said[-1] if said else f"exit status {error.returncode}") from error
+    return done.stdout
 
 
 def _read(file: Path) -> bytes | None:
-    """What `_write` put there; None if it is not whole: bad machine code would end the process."""
     try:
-        kept = file.read_bytes()
+        return file.read_bytes()
     except OSError:
         return None
-    digest, code = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
-    return code if hashlib.sha256(code).digest() == digest else None
 
 
-def _write(file: Path, code: bytes) -> None:
-    scratch = file.with_suffix(f".{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_bytes(hashlib.sha256(code).digest() + code)
-        scratch.replace(file)
-    except OSError as error:
-        _warn("the compiled kernels are not kept", error)
-
-
-def _warn(what: str, error: Exception) -> None:
-    import structlog  # for a third of a second, which a server's start can do without
-
-    structlog.get_logger().warning(what, reason=str(error))
+def _write(file: Path, built: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=file.parent, prefix=file.name, delete=False) as scratch:
+        scratch.write(built)
+    Path(scratch.name).replace(file)
 
 
 def _key() -> str:
-    """16 hex digits over the sources, their compiler and the processor."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    facts = [version("numba"), version("llvmlite"), binding.get_host_cpu_name()]
-    facts.append(binding.get_host_cpu_features().flatten())
-    facts += [file.read_text(encoding="utf-8") for file in sources]
+    """16 hex digits over the kernels, what compiles them, and the processor."""
+    features = binding.get_host_cpu_features().flatten()
+    facts = [sources_digest(), sys.platform, binding.get_host_cpu_name(), features]
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]

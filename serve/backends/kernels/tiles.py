@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 from numba.core import cgutils
 
-from serve.backends.kernels.amx import TILE_BYTES, TILE_ROW_BYTES
-from serve.backends.kernels.lanes import at, operation
+from serve.backends.kernels.lanes import address, at, nothing, operation
+from serve.backends.kernels.layout import TILE_BYTES, TILE_ROW_BYTES
 
 _BYTE, _INTEGER = ir.IntType(8), ir.IntType(64)
 _SUM, _LEFT, _RIGHT = (_BYTE(tile) for tile in range(3))
@@ -20,8 +19,8 @@ def _call(builder: Any, name: str, *values: Any) -> None:
     builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.{name}"), values)
 
 
-def _load(builder: Any, tile: Any, address: Any, step: Any) -> None:
-    _call(builder, "tileloadd64", tile, at(builder, address, _BYTE), step)
+def _load_tile(builder: Any, tile: Any, source: Any, step: Any) -> None:
+    _call(builder, "tileloadd64", tile, at(builder, source, _BYTE), step)
 
 
 def _product(builder: Any, target: Any, left: Any, left_step: Any, right: Any, tiles: Any) -> None:
@@ -29,8 +28,8 @@ def _product(builder: Any, target: Any, left: Any, left_step: Any, right: Any, t
     with cgutils.for_range(builder, tiles) as loop:
         beside = builder.mul(loop.index, _INTEGER(TILE_ROW_BYTES))
         below = builder.mul(loop.index, _INTEGER(TILE_BYTES))
-        _load(builder, _LEFT, builder.add(left, beside), left_step)
-        _load(builder, _RIGHT, builder.add(right, below), _INTEGER(TILE_ROW_BYTES))
+        _load_tile(builder, _LEFT, builder.add(left, beside), left_step)
+        _load_tile(builder, _RIGHT, builder.add(right, below), _INTEGER(TILE_ROW_BYTES))
         _call(builder, "tdpbf16ps", _SUM, _LEFT, _RIGHT)
     pointer = at(builder, target, _BYTE)
     _call(builder, "tilestored64", _SUM, pointer, _INTEGER(TILE_ROW_BYTES))
@@ -38,12 +37,12 @@ def _product(builder: Any, target: Any, left: Any, left_step: Any, right: Any, t
 
 # configure(address): lay the tiles out as the 64 bytes there say.
 configure = operation(
-    types.boolean, [types.int64], lambda b, address: _call(b, "ldtilecfg", at(b, address, _BYTE))
+    nothing, [address], lambda b, source: _call(b, "ldtilecfg", at(b, source, _BYTE))
 )
 # configured(address): write there how they are laid out.
 configured = operation(
-    types.boolean, [types.int64], lambda b, address: _call(b, "sttilecfg", at(b, address, _BYTE))
+    nothing, [address], lambda b, target: _call(b, "sttilecfg", at(b, target, _BYTE))
 )
 # product(target, left, left_step, right, tiles): 16 x 16 float32 at `target`, the product of 16
 # rows of `tiles` times 32 bfloat16, `left_step` bytes apart, and `tiles` times 16 rows of 16 pairs.
-product = operation(types.boolean, [types.int64] * 5, _product)
+product = operation(nothing, [address] * 5, _product)

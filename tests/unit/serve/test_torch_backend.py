@@ -14,6 +14,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 from ragplane.core.errors import ModelError
 from ragplane.core.models import ModelFiles, SpladeHead, Task, read_model
@@ -220,6 +221,37 @@ def test_a_missing_head_is_refused(family: str, tmp_path: Path) -> None:
     folder = FAMILIES[family](tmp_path)
     update_json(folder / "config.json", architectures=["ModelForSequenceClassification"])
     with pytest.raises(ModelError, match=r"classifier|pooler|head"):
+        open_cpu(read_model(str(folder)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "embeddings.LayerNorm.weight",
+        "encoder.layer.0.attention.self.query.weight",
+        "encoder.layer.1.attention.self.value.bias",
+        "encoder.layer.0.attention.output.dense.weight",
+        "encoder.layer.1.output.LayerNorm.bias",
+        "encoder.layer.1.intermediate.dense.weight",
+        "encoder.layer.0.output.dense.weight",
+    ],
+)
+def test_weights_of_another_shape_are_refused(part: str, dtype: str, tmp_path: Path) -> None:
+    """Kernels go by the sizes that they are told: nothing else would notice."""
+    folder = FAMILIES["bert"](tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    (name,) = (name for name in weights if name.endswith(part))
+    weights[name] = weights[name][: len(weights[name]) // 2].contiguous()
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=part.removesuffix(".weight").removesuffix(".bias")):
+        open_cpu(read_model(str(folder)), dtype)
+
+
+def test_heads_that_do_not_divide_the_width_are_refused(tmp_path: Path) -> None:
+    folder = FAMILIES["bert"](tmp_path)
+    update_json(folder / "config.json", num_attention_heads=7)
+    with pytest.raises(ModelError, match="7 attention heads"):
         open_cpu(read_model(str(folder)))
 
 
