@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from uuid import uuid4
 
 from llvmlite import binding
 
@@ -93,9 +93,9 @@ def _read(file: Path) -> bytes | None:
 
 def _write(file: Path, built: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=file.parent, prefix=file.name, delete=False) as scratch:
-        scratch.write(built)
-    Path(scratch.name).replace(file)
+    scratch = file.with_suffix(f".{uuid4().hex}")  # several processes may write
+    scratch.write_bytes(built)
+    scratch.replace(file)
 
 
 def _key() -> str:
