@@ -22,7 +22,6 @@ from serve.backends.kernels.layout import (
     whole_tiles,
 )
 from serve.backends.kernels.library import Kernels
-from serve.backends.linear import Activation, Linear
 from serve.backends.ops import Norm, Ops
 
 
@@ -57,16 +56,6 @@ class FusedOps(Ops):
             norm.epsilon,
         )
         return rows, rounded
-
-    def activated(self, linear: Linear, rows: Tensor, activation: Activation) -> Tensor:
-        """As `Ops.activated`; of GELU the argument is rounded to bfloat16 first."""
-        if activation != "gelu":
-            return super().activated(linear, rows, activation)
-        product = linear(rows)
-        if product.numel() % LANES:
-            return torch.nn.functional.gelu(product)
-        self._kernels.gelu(_address(product, torch.bfloat16, *product.shape), product.numel())
-        return product
 
 
 class _TileAttention:

@@ -11,7 +11,6 @@ from torch.nn import functional
 
 from ragplane.core.errors import ModelError
 from serve.backends.attention import Attend, attention
-from serve.backends.linear import Activation, Linear
 
 
 class Norm:
@@ -51,10 +50,6 @@ class Ops:
         """
         normed = norm(rows + product)
         return normed, normed.to(self.dtype)
-
-    def activated(self, linear: Linear, rows: Tensor, activation: Activation) -> Tensor:
-        """`activation` of what `linear` gives for `rows`."""
-        return linear.activated(rows, activation)
 
 
 def make_ops(dtype: torch.dtype, device: str, cache: Path) -> Ops:

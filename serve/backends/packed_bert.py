@@ -64,7 +64,7 @@ class Block:
             context, rows = context.index_select(0, kept), rows.index_select(0, kept)
         add_norm = self.ops.add_norm
         rows, rounded = add_norm(rows, self.attended(context), self.attended_norm)
-        wide = self.ops.activated(self.up, rounded, self.activation)
+        wide = self.up.activated(rounded, self.activation)
         return add_norm(rows, self.down(wide), self.norm)
 
 

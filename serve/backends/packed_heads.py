@@ -61,7 +61,7 @@ class TermWeights:
         names = facts.names
         self._encoder = encoder
         self._splade = splade
-        self._ops = ops
+        self._dtype = ops.dtype
         self._activation = facts.activation
         dense = weights.pair(names.masked_dense, hidden, hidden)
         self._dense = make_linear(*dense, ops.dtype, ops.device)
@@ -76,8 +76,8 @@ class TermWeights:
         )
 
     def __call__(self, inputs: PackedInputs, lengths: Sequence[int]) -> Sequence[Tensor]:
-        states = self._encoder.states(inputs)[: sum(lengths)].to(self._ops.dtype)
-        rows = self._norm(self._ops.activated(self._dense, states, self._activation))
+        states = self._encoder.states(inputs)[: sum(lengths)].to(self._dtype)
+        rows = self._norm(self._dense.activated(states, self._activation))
         # One input at a time: the logits of a whole batch are vocabulary-wide.
         parts = torch.split_with_sizes(rows, list(lengths))
         return [term_weights(self._decoder(part), self._splade) for part in parts]

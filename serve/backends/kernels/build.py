@@ -17,7 +17,7 @@ from serve.backends.kernels import attention, rows, sealed
 from serve.backends.kernels.layout import ROW_KERNELS, TILE_KERNELS, has_tiles
 
 _TYPES = {"n": types.int64, "p": types.CPointer(types.int64), "r": types.float64}
-_KERNELS: Collection[Callable[..., None]] = (attention.attend, rows.add_norm, rows.gelu)
+_KERNELS: Collection[Callable[..., None]] = (attention.attend, rows.add_norm)
 
 
 def build() -> bytes:

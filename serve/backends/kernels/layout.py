@@ -20,7 +20,7 @@ TILE_BYTES = TILE_ROWS * TILE_ROW_BYTES
 TILE_DEPTH = TILE_ROW_BYTES // 2  # bfloat16 that one product sums up
 CONFIGURATION_BYTES = 64
 # The arguments of each kernel: n a number or an address, p a pointer to int64, r a real number.
-ROW_KERNELS: Mapping[str, str] = {"add_norm": "nnnnnnnr", "gelu": "nn"}
+ROW_KERNELS: Mapping[str, str] = {"add_norm": "nnnnnnnr"}
 TILE_KERNELS: Mapping[str, str] = {"attend": "nnppnnnrnn"}
 # Linux on x86-64: the system call arch_prctl, its ARCH_REQ_XCOMP_PERM, and the tiles' data
 # (Documentation/arch/x86/xstate.rst).

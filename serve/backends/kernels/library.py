@@ -37,7 +37,6 @@ class Kernels:
         self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         self.add_norm = self._function("add_norm", ROW_KERNELS["add_norm"])
-        self.gelu = self._function("gelu", ROW_KERNELS["gelu"])
         attend = self._function("attend", TILE_KERNELS["attend"]) if has_tiles() else None
         self.attend = attend
 
