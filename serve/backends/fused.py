@@ -1,6 +1,6 @@
 """The operations of `serve.backends.ops` by our own kernels, in bfloat16 on the CPU.
 
-PyTorch's pass over the same rows again and again: a sum, a norm and a rounding write each row three
+PyTorch passes over the same rows again and again: a sum, a norm and a rounding write each row three
 times. Its attention does the softmax across registers and costs twice as much.
 """
 
