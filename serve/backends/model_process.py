@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ragplane.core.errors import ModelError, describe
+from ragplane.core.errors import ModelError
 from ragplane.core.models import read_model
 from serve.backends.base import Backend, ModelInput
 from serve.backends.factory import Candidate, build
@@ -49,9 +49,8 @@ def _main(control: int, *arguments: str) -> None:
     gc.disable()  # a tenth of the time that PyTorch takes to import
     try:
         backend = _build(*arguments)
-    except Exception as error:  # noqa: BLE001 - the edge of the process hands on what it was
-        said = str(error) if isinstance(error, ModelError) else describe(error)
-        parent.send(json.dumps({"error": said}).encode())
+    except ModelError as error:
+        parent.send(json.dumps({"error": str(error)}).encode())
         return
     facts = Facts(backend.name, backend.dtype, backend.packed, backend.streams)
     pairs = [socket.socketpair() for _ in range(backend.streams)]
@@ -111,12 +110,12 @@ def _answer(connection: Connection, backend: Backend) -> None:
 
 
 def _forward(backend: Backend, inputs: Sequence[ModelInput]) -> list[Vectors] | Exception:
+    """The results, or why the pass failed. Any other error is a fault of ours, and ends the
+    process with its traceback; the next batch starts it anew."""
     try:
         return backend.forward(inputs)
     except (ModelError, MemoryError) as error:
         return error
-    except Exception as error:  # noqa: BLE001 - the edge of the process hands on what it was
-        return ModelError(f"forward pass of {len(inputs)} inputs: {describe(error)}")
 
 
 if __name__ == "__main__":

@@ -187,11 +187,15 @@ class FailingBackend(Backend):
     [
         (MemoryError(), "MemoryError()"),
         (ModelError("bad"), "ModelError('bad')"),
-        (ValueError("odd"), "ModelError('forward pass of 4 inputs: ValueError: odd')"),
     ],
 )
 def test_errors_cross_by_their_kind(error: Exception, handed_on: str) -> None:
     assert repr(_forward(FailingBackend(error), INPUTS)) == handed_on
+
+
+def test_a_fault_of_ours_is_not_taken_for_one_of_the_batch() -> None:
+    with pytest.raises(ZeroDivisionError):
+        _forward(FailingBackend(ZeroDivisionError()), INPUTS)
 
 
 def test_a_model_process_imports_neither_settings_nor_logging() -> None:

@@ -213,7 +213,9 @@ async def test_a_forward_pass_that_hangs_fails_who_waits(backend: StubBackend) -
     await batcher.aclose()
 
 
-async def test_a_pass_that_can_be_ended_is(backend: StubBackend) -> None:
+async def test_a_pass_that_can_be_ended_is(
+    backend: StubBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Behaviour 10: its batch is not run again, and what comes after it is."""
     ended: list[float] = []
 
@@ -222,7 +224,7 @@ async def test_a_pass_that_can_be_ended_is(backend: StubBackend) -> None:
         backend.memory_for = 0  # the pass fails
         backend.gate.set()
 
-    backend.interrupt = end  # type: ignore[method-assign]
+    monkeypatch.setattr(backend, "interrupt", end)
     batcher = make(backend, 9, Limits(64), stuck_after_s=0.05)
     backend.gate.clear()
     with pytest.raises(UnavailableError, match="stuck"):

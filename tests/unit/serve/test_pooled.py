@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import pickle
 import threading
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragplane.core.config import BackendName
 from ragplane.core.errors import NonFiniteError
 from ragplane.core.models import ModelFiles, Pooling, Task, read_model
 from ragplane.core.onnx_export import exported_graph
@@ -71,12 +71,10 @@ def test_pooled_is_the_pooling_of_states_on_torch(
 
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
 def test_pooled_is_the_pooling_of_states_on_graphs(
-    name: str, packed: ModelFiles, model_home: Path
+    name: BackendName, packed: ModelFiles, model_home: Path
 ) -> None:
-    if name == "openvino" and importlib.util.find_spec("openvino") is None:
-        pytest.skip("openvino is not installed")
     graph = exported_graph(packed, model_home / "models" / "families")
-    candidate = Candidate("onnxruntime" if name == "onnxruntime" else "openvino", "float32")
+    candidate = Candidate(name, "float32")
     check_pooled(build(packed, candidate, graph, 1, model_home), packed.pooling)
 
 
